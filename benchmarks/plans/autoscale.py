@@ -3,25 +3,27 @@
     python benchmarks/plans/autoscale.py [--data FOLDER] [--update docs/results/plans-autoscale.md]
 
 First the replay of single requests against closed forms (Erlang C; Pollaczek-Khinchine for constant service), with
-95 % intervals over seeds. Then every policy on serving traces, through the call a user makes. FOLDER has
+95 % intervals over seeds, then every policy on serving traces: both through the call a user makes. FOLDER has
 `serving/azure_llm_2023_conv.csv` and `serving/servegen_rate_10min.csv`. Figures depend on seeds only.
 """
 
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 import gpuledger
 from gpuledger.plan.autoscale.demand.reading import read_trace
-from gpuledger.plan.autoscale.demand.trace import Arrivals, Trace, arrivals_of
+from gpuledger.plan.autoscale.demand.trace import arrivals_of
 from gpuledger.plan.autoscale.policies import kinds
-from gpuledger.plan.autoscale.policies.static_peak import StaticPeak
 from gpuledger.plan.autoscale.replays.by_request import replay_requests
 from gpuledger.plan.autoscale.replays.by_step import replay_rates
 from gpuledger.plan.autoscale.replays.erlang import mean_wait_s, wait_tail
@@ -32,7 +34,7 @@ from gpuledger.units import Unknown
 
 SEEDS = 10
 T95 = 2.262  # Student's t, 9 degrees of freedom
-REQUESTS, MOST_REQUESTS = 800_000, 2_000_000
+REQUESTS, MEAN_TOKENS = 600_000, 1e6  # as many requests as a plan replays one by one
 # Servers, load, and the wait whose share is compared, in services.
 SYSTEMS = ((1, 0.5, 1.0), (1, 0.8, 5.0), (2, 0.7, 1.0), (5, 0.7, 0.5), (20, 0.85, 0.2), (100, 0.9, 0.05))
 CONVERSATION = {"tokens_per_s": 1500.0, "concurrency": 16, "gpu": "a100-sxm4-80gb"}
@@ -43,21 +45,31 @@ Table = tuple[Sequence[str], list[list[str]]]
 
 
 def steady(servers: int, load: float, beyond_s: float, *, constant: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Mean wait and share beyond a wait, one for each seed, without the first tenth of the requests."""
-    rate, requests = load * servers, REQUESTS if servers < 20 else MOST_REQUESTS
-    steps = max(2, round(requests / rate / 600))
-    trace = Trace("steady", np.full(steps, rate), 600.0, 600.0 * np.arange(steps), dated=False)
-    setting = Setting(Service(1, 1.0, 1, "benchmark"), Slo(1.0, 95.0), trace, interval_s=60.0)
+    """Mean wait and share beyond a wait, one for each seed, without the first tenth of the requests.
+
+    Each seed is a file of requests, planned as a user would: one policy, a fixed number of replicas.
+    """
     means, shares = [], []
-    for seed in range(SEEDS):
-        arrivals = arrivals_of(trace, 1.0, seed)
-        if constant:
-            arrivals = Arrivals(arrivals.at_s, np.ones(len(arrivals.at_s)))
-        _, waits = replay_requests(arrivals, setting, StaticPeak(servers), trace.length_s, first_replicas=servers)
-        kept = waits[len(waits) // 10 :]
-        means.append(kept.mean())
-        shares.append((kept > beyond_s).mean())
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "requests.parquet"
+        for seed in range(SEEDS):
+            write_requests(file, load * servers, constant=constant, seed=seed)
+            row = gpuledger.plan.autoscale(
+                trace=file, service_s=1.0, concurrency=1, policy="static-peak", learned_pct=10.0, slo_wait_s=beyond_s,
+                min_replicas=servers, max_replicas=servers, seeds=1,
+            ).statement.policies[0]  # fmt: skip
+            means.append(row.mean_wait_s)
+            shares.append(row.missed_pct / 100)
     return np.array(means), np.array(shares)
+
+
+def write_requests(file: Path, per_s: float, *, constant: bool, seed: int) -> None:
+    """Requests at random (Poisson), with exponential or constant lengths in generated tokens."""
+    random = np.random.default_rng(seed)
+    at_s = np.cumsum(random.exponential(1 / per_s, REQUESTS))
+    tokens = np.ones(REQUESTS) if constant else random.exponential(1.0, REQUESTS)
+    generated = np.maximum(np.rint(MEAN_TOKENS * tokens), 1).astype(np.int64)
+    pq.write_table(pa.table({"arrival_s": at_s, "generated_tokens": generated}), file)
 
 
 def compared(found: np.ndarray, exact: float, form: Callable[[float], str]) -> list[str]:
@@ -174,14 +186,16 @@ Written by `python benchmarks/plans/autoscale.py --data FOLDER --update docs/res
 
 ## Against closed forms
 
-{SEEDS} seeds of {REQUESTS:,} requests each ({MOST_REQUESTS:,} from 20 servers on), the first tenth left out.
-Service takes one second on average; waits in seconds. M/M/c: Erlang C. M/D/1: Pollaczek-Khinchine.
+{SEEDS} files of {REQUESTS:,} requests each, from {SEEDS} seeds, each planned by `gpuledger.plan.autoscale` with a fixed
+number of replicas; the first tenth is left out. Service takes one second on average; waits in seconds. M/M/c: Erlang C.
+M/D/1: Pollaczek-Khinchine.
 
 {markdown(*forms)}
 
 ## The flow against single requests
 
-Too many requests are replayed as a flow. On two days that both can replay:
+Too many requests are replayed as a flow. On two days that both can replay (below the Python API, which takes one of
+the two by the number of requests):
 
 {markdown(*flow)}
 

@@ -3,7 +3,8 @@
     python benchmarks/plans/batch.py [--data DIR] [--update docs/results/plans-batch.md]
 
 DIR has jobs/philly_jobs.csv.gz (submit time, seconds, GPUs of DNN training jobs). The trace has no deadlines, prices or
-pools: those are drawn from a seed, as written next to the table. Figures other than seconds are the same on every run.
+pools: those are drawn from a seed, as written next to the table. Every plan is made by `gpuledger.plan.batch` from
+files of jobs and pools. Figures other than seconds are the same on every run.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from decimal import Decimal
 from pathlib import Path
 
 from batch_cases import planned
+from batch_files import planned_from_files
 from batch_oracle import cheapest_usd, random_case
 
 from gpuledger.errors import InputError
-from gpuledger.plan.batching.build import plan_batch
 from gpuledger.plan.batching.jobs import Job
 from gpuledger.plan.batching.pools import Pool, Terms, market_pools
 from gpuledger.plan.batching.price_windows import PriceWindow
@@ -127,9 +128,7 @@ def replay(folder: Path) -> tuple[list[str], list[str]]:
     for number, (first, size) in enumerate(WINDOWS):
         jobs = window_jobs(rows[first : first + size], number)
         start = time.perf_counter()
-        made = plan_batch(
-            jobs, window_pools(jobs), start_ms=min(j.earliest_ms for j in jobs), seconds=SECONDS, allow_late=True
-        )
+        made = planned_from_files(jobs, window_pools(jobs), seconds=SECONDS, allow_late=True)
         seconds = time.perf_counter() - start
         lines += window_lines(number + 1, size, made, seconds)
         print("\n".join(window_lines(number + 1, size, made, seconds)), flush=True)
@@ -165,7 +164,7 @@ PAGE = """{begin}
 
 ## Small cases, compared with trying everything
 
-{count} random cases of 2 to 5 jobs on 1 to 3 pools (seed {seed}).
+{count} random cases of 2 to 5 jobs on 1 to 3 pools (seed {seed}), each planned by `gpuledger.plan.batch` from files.
 
 | what | result |
 |---|---|

@@ -4,33 +4,28 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from batch_files import planned_from_files
 from batch_oracle import MINUTES, RESTART_MIN, Case, SmallPool
 
-from gpuledger.plan.batching.build import plan_batch
 from gpuledger.plan.batching.jobs import Job
 from gpuledger.plan.batching.pools import Pool, Terms
 from gpuledger.plan.batching.price_windows import PriceWindow
 from gpuledger.plan.batching.statement import BatchPlan
-from gpuledger.units import MS_PER_HOUR, MS_PER_MIN
+from gpuledger.units import MS_PER_HOUR, MS_PER_MIN, utc
 
 START_MS = 1_794_787_200_000  # 2026-11-16, midnight UTC
 
 
 def planned(case: Case, seconds: float = 5.0) -> BatchPlan:
-    """The plan for a case, on the same grid of hours."""
+    """The plan for a case, from files, on the same grid of hours."""
     jobs = [
         Job(f"job-{i}", j.gpus, j.minutes * MS_PER_MIN, START_MS + j.first_h * MS_PER_HOUR,
             START_MS + j.due_min * MS_PER_MIN, j.types, j.preemptible)
         for i, j in enumerate(case.jobs)
     ]  # fmt: skip
     pools = [_pool(i, p) for i, p in enumerate(case.pools)]
-    return plan_batch(
-        jobs,
-        pools,
-        start_ms=START_MS,
-        step_ms=MINUTES * MS_PER_MIN,
-        restart_ms=RESTART_MIN * MS_PER_MIN,
-        seconds=seconds,
+    return planned_from_files(
+        jobs, pools, start=utc(START_MS).isoformat(), step=f"{MINUTES}m", restart=f"{RESTART_MIN}m", seconds=seconds
     )
 
 

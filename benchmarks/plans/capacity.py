@@ -4,8 +4,10 @@
 
 DIR has `serving/servegen_rate_10min.csv` (request rates of three models, 14 days) and `jobs/philly_jobs.csv.gz` (jobs
 of a training cluster, eleven weeks or more), read as `gpuledger plan capacity --demand` reads them, by hour. At each
-origin only what was known then is used, also to weigh the methods and to make the range. Two synthetic fleets with
-a known future check how far ahead a trend and a season carry.
+origin only what was known then is used, also to weigh the methods and to make the range. Skill, MASE and coverage are
+those of `gpuledger.plan.capacity(demand=FILE)`; single methods and the other naive forecasts are not in a plan, so they
+come from the back-test below it, which must agree. Two synthetic fleets with a known future check how far ahead a trend
+and a season carry.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ from gpuledger.plan.capacity.facts import capacity_facts
 from gpuledger.plan.capacity.methods import NAIVE, candidates
 from gpuledger.plan.capacity.outlook import look_ahead
 from gpuledger.plan.capacity.series import DAY, WEEK, Series, filled, usable
+from gpuledger.plan.capacity.statement import Tested
 from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
-from gpuledger.units import Unknown
+from gpuledger.units import MS_PER_HOUR, Unknown, utc
 
 MARK = "<!-- capacity -->"
 OPENING = """# Capacity forecasts: the back-test
@@ -51,6 +54,7 @@ JOBS_FROM = 300
 # The trace starts with the jobs of an empty cluster: two weeks to fill it.
 FILL_DAYS = 14
 COVER = 0.95
+TODAY_MS = 1_794_787_200_000  # 2026-11-16: where the clock of a trace without dates ends
 
 
 @dataclass(frozen=True)
@@ -76,7 +80,7 @@ class Row:
 def series_of(data: Path) -> Iterator[tuple[str, Series]]:
     """All real series, as a user would give them."""
     rates = data / "serving" / "servegen_rate_10min.csv"
-    for one in read_demand(rates, per_gpu=1.0, today_ms=0).series:
+    for one in read_demand(rates, per_gpu=1.0, today_ms=TODAY_MS).series:
         yield "ServeGen requests", one
     with tempfile.TemporaryDirectory() as folder:
         jobs = Path(folder) / "jobs.csv"
@@ -110,11 +114,29 @@ def rows_of(data: Path) -> Iterator[Row]:
         if any(isinstance(figure, Unknown) for figure in figures):
             continue
         skill, coverage, loss, naive_loss, mase = figures
+        shown = planned(found)
+        inner = (100 * skill, 100 * coverage, mase, test.mase(NAIVE))
+        assert np.allclose((shown.skill_pct, shown.coverage_pct, shown.mase, shown.naive_mase), inner), series.name
         yield Row(
-            source, series.name, len(found.values) / DAY, len(test.origins), test.ahead_h / DAY, skill,
-            1 - test.mae() / best_naive(found.values, test),
-            1 - loss / naive_loss, coverage, mase, test.mase(NAIVE), max(alone, key=alone.__getitem__), alone, test,
+            source, series.name, shown.history_days, shown.origins, shown.ahead_days, shown.skill_pct / 100,
+            1 - test.mae() / best_naive(found.values, test), 1 - loss / naive_loss, shown.coverage_pct / 100,
+            shown.mase, shown.naive_mase, max(alone, key=alone.__getitem__), alone, test,
         )  # fmt: skip
+
+
+def planned(series: Series) -> Tested:
+    """The back-test that `gpuledger.plan.capacity` reports for the series as a table of demand."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "demand.csv"
+        hours = (
+            f"{utc(series.start_ms + hour * MS_PER_HOUR).isoformat()},{float(value)!r}"
+            for hour, value in enumerate(series.values)
+            if not np.isnan(value)
+        )
+        file.write_text("\n".join(["time,gpus", *hours]), encoding="utf-8")
+        (pool,) = gpuledger.plan.capacity(demand=file, weeks=1).statement.pools
+    tested: Tested = pool.tested["demand"]
+    return tested
 
 
 def best_naive(values: np.ndarray, test: Backtest) -> float:

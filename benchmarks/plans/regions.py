@@ -2,7 +2,8 @@
 
     python benchmarks/plans/regions.py [--data FOLDER] [--update docs/results/plans-regions.md]
 
-The front: every region that is best under some weighting of dollars, carbon and zones must be on it (seeded weights).
+The front: every region that is best under some weighting of dollars, carbon and zones must be on it (seeded weights);
+every plan is made by `gpuledger.plan.regions`.
 The choice: the cheapest AWS region of one day against the cheapest one 30, 90 and 180 days later, over the price
 history in FOLDER/prices (left out where it is not there).
 """
@@ -12,17 +13,13 @@ from __future__ import annotations
 import argparse
 import random
 import statistics
-from decimal import Decimal
 from pathlib import Path
 
 import duckdb
 
-from gpuledger.catalog.gpus import get_gpu
-from gpuledger.catalog.regions import get_place
-from gpuledger.plan.regions.asked import Asked
-from gpuledger.plan.regions.build import figures, plan_regions
+import gpuledger
+from gpuledger.plan.regions.build import figures
 from gpuledger.plan.regions.statement import RegionsPlan
-from gpuledger.times import today
 
 CASES = (("h100-sxm", 8, 0), ("h100-sxm", 8, 20_000), ("a100-sxm4-80gb", 8, 20_000), ("l4", 1, 500), ("a10g", 4, 500))
 WEIGHTINGS, SEED = 2_000, 7
@@ -52,9 +49,8 @@ def fronts() -> list[str]:
     lines = ["| job | candidates | on the front | weightings won by the front | different winners |",
              "|---|---:|---:|---:|---:|"]  # fmt: skip
     for name, count, gb in CASES:
-        where = get_place("aws:us-east-1") if gb else None
-        asked = Asked((get_gpu(name),), count, Decimal(720), billed_gb=Decimal(gb), data_at=where)
-        plan = plan_regions(asked, today=today())
+        data = {"data": f"{gb} GiB", "data_at": "aws:us-east-1"} if gb else {}
+        plan = gpuledger.plan.regions(gpu=name, gpus=count, hours=720, **data).statement
         held, winners = weighted_winners(plan)
         all_of = len(plan.chosen) + len(plan.runners_up)
         lines.append(f"| {count} x {name}, {gb:,} GB | {all_of} | {len(plan.chosen)} | {held} of {WEIGHTINGS} "

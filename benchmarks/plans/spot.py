@@ -9,23 +9,30 @@ Costs are percent of always on-demand, so that every job counts the same.
 
 Each test has two parts. The rule was developed while looking at the first (development): its figures may flatter it.
 The second (held out) has GPUs, start days, a seed and traces that no choice was made with.
+
+A plan tests one job at its own starts, so these tests call what it calls. A sample of jobs is tested by
+`gpuledger.plan.spot(backtest=True)` too, and must come to the same.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import datetime as dt
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import numpy as np
 
+import gpuledger
 from gpuledger.catalog.gpus import get_gpu
 from gpuledger.catalog.prices.history import S_PER_H, load_history
-from gpuledger.plan.spot.backtest import PLANNED, Backtest, Case, RuleResult, past_case, run_rules, summed
+from gpuledger.plan.spot.backtest import PLANNED, Backtest, Case, RuleResult, past_case, run_rules, summed, walk
+from gpuledger.plan.spot.build import past_starts
 from gpuledger.plan.spot.clairvoyant import least_usd
 from gpuledger.plan.spot.pools import Wanted
 from gpuledger.plan.spot.replay import Terms, World
@@ -33,6 +40,7 @@ from gpuledger.plan.spot.rule import Belief
 from gpuledger.units import Unknown
 
 SEED = 7
+SAMPLE = 5  # jobs whose back-test is also made through the Python API
 CHECKPOINT_H, RESTART_H = 1 / 60, 1 / 12
 DAY_S = 24 * S_PER_H
 STARTS_EVERY_S = 45 * DAY_S
@@ -69,6 +77,31 @@ def past_cases(asked: tuple[str, int, tuple[str, ...], int, int]) -> tuple[list[
             else:
                 found.append(relative(case))
     return found, out
+
+
+def through_the_plan(asked: tuple[str, int, tuple[str, ...], int]) -> int:
+    """The number of starts that `gpuledger.plan.spot` tests a job at; its back-test must be the one made here."""
+    gpu, gpus, regions, number = asked
+    history, (work_h, slack) = load_history(), JOBS[number]
+    at = dt.datetime.fromtimestamp(history.last_s, dt.UTC).isoformat()
+    shown = gpuledger.plan.spot(
+        gpu=gpu, gpus=gpus, hours=work_h, deadline=f"{slack * work_h}h", region=regions, as_of=at, backtest=True,
+        checkpoint_seconds=CHECKPOINT_H * S_PER_H, restart_seconds=RESTART_H * S_PER_H, draws=1, seed=SEED,
+    ).statement.backtest  # fmt: skip
+    terms, wanted = Terms(work_h, CHECKPOINT_H, RESTART_H, slack * work_h), Wanted(get_gpu(gpu), gpus, regions)
+    found = list(walk(history, wanted, terms, past_starts(history, terms, history.last_s), SEED))
+    cases = [c for c in found if isinstance(c, Case)]
+    assert shown == summed(cases, len(found) - len(cases), SEED), asked
+    return len(cases)
+
+
+def checked_lines(pool: ProcessPoolExecutor) -> list[str]:
+    """How many starts were also tested through the Python API."""
+    random = Random(SEED)
+    jobs = [(*random.choice(FLEETS), random.choice(PLACES), random.randrange(len(JOBS))) for _ in range(SAMPLE)]
+    starts = sum(pool.map(through_the_plan, jobs))
+    said = f"{starts:,} further starts ({SAMPLE} jobs, drawn with a seed) were tested by `gpuledger.plan.spot` with"
+    return [f"{said} `backtest=True`: the same figures as by the calls above.", ""]
 
 
 def traces(data: Path, devices: tuple[str, ...]) -> Iterator[tuple[str, list[str], np.ndarray, float]]:
@@ -195,6 +228,7 @@ def main() -> None:
             text += lines(f"AWS prices, capacity drawn from the reclaim bands ({part})", summed(cases, out, seed))
             if on_traces:
                 text += lines(f"Probed capacity ({part})", summed(on_traces.result(), 0, seed))
+        text += checked_lines(pool)
     print("\n".join(text))
     if not given.data:
         print("Left out without traces (--data): probed capacity.")

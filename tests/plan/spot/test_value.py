@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from functools import cache
 from itertools import pairwise
 
@@ -94,3 +95,43 @@ def test_a_pool_reclaimed_often_costs_more_per_hour_of_work():
     assert interval_of(calm, terms) > interval_of(wild, terms)
     assert calm.after(3, 10.0).reclaims_per_h > calm.reclaims_per_h
     assert wild.after(0, 50.0).reclaims_per_h < wild.reclaims_per_h
+
+
+RATES = st.lists(st.floats(1e-4, 2.0), min_size=2, max_size=8).map(tuple)
+
+
+@given(RATES, st.integers(0, 5), st.floats(0.0, 100.0))
+def test_a_rate_known_as_a_range_stays_in_it_and_follows_experience(rates, reclaims, hours):
+    belief = Belief(1.0, 0.1, 1.0, rates=rates)
+    found = belief.after(reclaims, hours).reclaims_per_h
+    assert min(rates) * (1 - 1e-9) <= found <= max(rates) * (1 + 1e-9)
+    assert belief.after(reclaims + 1, hours).reclaims_per_h >= found * (1 - 1e-9)
+    assert belief.after(reclaims, hours + 5.0).reclaims_per_h <= found * (1 + 1e-9)
+
+
+def test_before_any_experience_a_range_counts_as_its_mean():
+    assert Belief(1.0, 0.1, 1.0, rates=(0.1, 0.3, 0.8)).after(0, 0.0).reclaims_per_h == pytest.approx(0.4)
+
+
+TIGHT = Terms(6.0, 1 / 60, 1 / 12, 8.0)
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.floats(0.1, 0.9), st.floats(0.01, 1.0), st.floats(0.0, 0.9))
+def test_more_intervals_to_choose_from_never_cost_more(spot, rate, other):
+    market = Market(spot, 1.0, rate, other, 0.8, 2.0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules[Market.__module__], "INTERVALS", 2)  # only the shortest and the longest
+        few = value_of.__wrapped__(market, TIGHT, 0.25)
+    many = value_of.__wrapped__(market, TIGHT, 0.25)
+    # Who starts takes the interval that is best for who runs, so it may be a trace worse.
+    for place in (IDLE_OUT, IDLE_UP, SPOT):
+        assert many.at(32, place, TIGHT.work_h) <= few.at(32, place, TIGHT.work_h) * 1.005
+
+
+def test_a_job_saves_more_often_when_little_time_is_left_to_lose():
+    value = value_of(Market(0.3, 1.0, 0.05, 0.5, 0.8, 2.0), Terms(6.0, 1 / 60, 1 / 12, 24.0), 0.25)
+    tight, loose = (value.interval_h(ticks, 6.0, 0.05) for ticks in (28, 96))
+    assert tight < loose / 2
+    assert loose == pytest.approx(2.0)
+    assert value.interval_h(96, 6.0, 0.2) == pytest.approx(loose / 2)  # four times the reclaims: half the interval

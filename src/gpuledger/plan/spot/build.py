@@ -164,7 +164,7 @@ def _intervals(asked: Asked, pools: Sequence[Candidate]) -> Intervals | Unknown:
         return Unknown("the job has no checkpoints")
     if not pools:
         return Unknown("on-demand is not reclaimed")
-    return intervals(asked.checkpoint_h, max(pools[0].reclaims_per_h.middle, LEAST_PER_H))
+    return intervals(asked.checkpoint_h, max(pools[0].belief().reclaims_per_h, LEAST_PER_H))
 
 
 def _row(c: Candidate, terms: Terms) -> PoolRow:
@@ -190,14 +190,19 @@ def _past(history: PriceHistory, pools: Sequence[Candidate], at_s: int) -> tuple
     return tuple(out)
 
 
+def past_starts(history: PriceHistory, terms: Terms, at_s: int) -> list[int]:
+    """The starts a job is tested at: even steps, each observed to its end before the plan."""
+    until = at_s - int((1.5 * within(terms).deadline_h + 25) * S_PER_H)
+    first = history.first_s
+    step = max((until - first) // BACKTEST_STARTS, 24 * S_PER_H)
+    return list(range(first + int(step), until, int(step))) if until > first else []
+
+
 def _backtest(asked: Asked, history: PriceHistory, mine: _Kind, stage: Stage) -> Backtest:
     """The job at many starts before the plan."""
     if asked.checkpoint_h is None:
         raise InputError("a job without checkpoints cannot be tested on the past", hint="leave backtest out")
-    until = asked.at_s - int((1.5 * within(mine.terms).deadline_h + 25) * S_PER_H)
-    first = history.first_s
-    step = max((until - first) // BACKTEST_STARTS, 24 * S_PER_H)
-    starts = list(range(first + int(step), until, int(step))) if until > first else []
+    starts = past_starts(history, mine.terms, asked.at_s)
     tick: Callable[[int], None] = stage("Testing on the past", len(starts))
     found = walk(history, asked.wanted(mine.gpu), mine.terms, starts, asked.seed, tick)
     cases = [c for c in found if isinstance(c, Case)]

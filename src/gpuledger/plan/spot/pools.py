@@ -21,6 +21,8 @@ from gpuledger.units import Range, Unknown
 
 HOURS_PER_DAY = 24.0
 OWN_RATE = "yours"
+LOW_SHARE = 0.1  # a band that starts at 0: its lowest rate is a tenth of the expected one
+HALF = 8  # rates a belief has below and above the expected one
 NO_RATE = "how often it is reclaimed there is unknown: no published band"
 
 
@@ -33,6 +35,11 @@ class Wanted:
     regions: tuple[str, ...] = ()
     zones: tuple[str, ...] = ()
     reclaims_per_day: float | None = None
+
+
+def rate_ends(rate: Range) -> tuple[float, float, float]:
+    """Lowest, expected and highest reclaim rate: half of the rates lie below the expected one, on a log scale."""
+    return max(rate.low, LOW_SHARE * rate.middle), rate.middle, rate.high
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,14 @@ class Candidate:
     def belief(self, rate: float | None = None) -> Belief:
         """What the rule expects of it."""
         found = self.reclaims_per_h.middle if rate is None else rate
-        return Belief(self.spot_usd_h, found, facts().outage_hours.middle, self.pool.region)
+        known = Belief(self.spot_usd_h, found, facts().outage_hours.middle, self.pool.region)
+        if rate is not None or not self.reclaims_per_h.low < self.reclaims_per_h.high:
+            return known
+        low, middle, high = rate_ends(self.reclaims_per_h)
+        halves = ((low, middle), (middle, high))
+        at = (np.arange(HALF) + 0.5) / HALF
+        rates = tuple(float(a * (b / a) ** x) for a, b in halves for x in at)
+        return replace(known, rates=rates).after(0, 0.0)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,8 @@ longer). The job moves between pools only where the saving over the time it will
 waiting, on-demand and that pool are compared at the prices of the moment, plus what the rest will cost from there.
 Waiting is only weighed where the pool costs more than one that may come back: prices are taken to stay, so time in
 which the job does not run saves nothing else. Spot is only taken while on-demand could still meet the deadline if the
-pool were reclaimed at once.
+pool were reclaimed at once. How often the state is saved follows from what lost time would cost: more often where
+little of it is left. How often a pool is reclaimed is known as a range; the job's own hours there narrow it.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ from gpuledger.plan.spot.value import (
 
 LONGEST_STAY_H = 48.0
 LEAST_PER_H = 1e-6
-GRID = 1.05
-REVALUE = 1.25  # prices that moved by this much ask for a new value
+GRID, RATE_GRID, UP_GRID = 1.05, 1.25, 20
+LEAST_QUIET_H, QUIET_SHARE = 1.0, 0.5  # hours without a reclaim after which the rate is updated
+REVALUE, RERATE = 1.25, 1.25  # prices and rates that moved by this much ask for a new value
 WORTH_WAITING = 1.05  # from here on, waiting for the cheapest pool pays
 
 
@@ -41,7 +43,8 @@ WORTH_WAITING = 1.05  # from here on, waiting for the cheapest pool pays
 class Belief:
     """What is expected of a pool: its price for the whole job, how often it is reclaimed, how long it is out then.
 
-    `weight`: the number of reclaims the rate rests on; with few, the job's own experience changes it soon.
+    `weight`: the number of reclaims the rate rests on; with few, the job's own experience changes it soon. `rates`:
+    where it is only known to lie in a range, the rates it may have, all as likely; the expected one is their mean.
     """
 
     usd_h: float
@@ -49,6 +52,7 @@ class Belief:
     outage_h: float
     region: str = ""
     weight: float = 0.5
+    rates: tuple[float, ...] = ()
 
     @property
     def available(self) -> float:
@@ -57,6 +61,11 @@ class Belief:
 
     def after(self, reclaims: int, hours: float) -> Belief:
         """The same with the job's own experience added."""
+        if self.rates:
+            rates = np.array(self.rates)
+            log_odds = reclaims * np.log(rates) - rates * hours
+            odds = np.exp(log_odds - log_odds.max())
+            return replace(self, reclaims_per_h=float((odds * rates).sum() / odds.sum()))
         rate = (self.weight + reclaims) / (self.weight / max(self.reclaims_per_h, LEAST_PER_H) + hours)
         return replace(self, reclaims_per_h=rate)
 
@@ -100,6 +109,23 @@ def market_of(
     return Market(price / up, on_demand_usd_h, rate / up, 1 - others, back, every / up)
 
 
+def rounded(market: Market) -> Market:
+    """Prices and rates on a grid: worlds that are nearly alike share a value."""
+    whole = market.on_demand_usd_h
+    return Market(
+        spot_usd_h=whole * _on_grid(market.spot_usd_h / whole, GRID),
+        on_demand_usd_h=whole,
+        reclaims_per_h=_on_grid(market.reclaims_per_h, RATE_GRID),
+        other_up=round(market.other_up * UP_GRID) / UP_GRID,
+        back_per_h=_on_grid(market.back_per_h, RATE_GRID),
+        interval_h=_on_grid(market.interval_h, RATE_GRID),
+    )
+
+
+def _on_grid(value: float, grid: float) -> float:
+    return float(grid ** round(math.log(value) / math.log(grid)))
+
+
 class PlannedRule:
     """The planned rule for a world: it looks at prices and capacity of the present tick only.
 
@@ -112,6 +138,8 @@ class PlannedRule:
         self._first = self._beliefs = list(beliefs)
         self._hours, self._reclaims = [0.0] * len(beliefs), [0] * len(beliefs)
         self._room, self._before = math.inf, WAIT
+        self._after, self._left = 0, terms.work_h
+        self._quiet, self._learned = 0.0, False
         self._believe()
         self._valued(0)
 
@@ -127,31 +155,43 @@ class PlannedRule:
         self._posted = posted.min(axis=1).tolist()
 
     def _learn(self, mode: int) -> None:
-        """Update the reclaim rate of a pool after a reclaim."""
+        """Update the reclaim rate of a pool after a reclaim, or after a while without one."""
         last = self._before
         if last < 0:
             return
         self._hours[last] += self.world.step_h
-        if mode == WAIT:
-            self._reclaims[last] += 1
+        self._quiet += self.world.step_h
+        if mode == WAIT or self._quiet > max(LEAST_QUIET_H, QUIET_SHARE * self._hours[last]):
+            self._reclaims[last] += mode == WAIT
+            self._quiet, self._learned = 0.0, True
             learned = self._first[last].after(self._reclaims[last], self._hours[last])
             self._beliefs = [learned if i == last else b for i, b in enumerate(self._beliefs)]
             self._believe()
 
-    def _valued(self, tick: int) -> None:
-        """The value at the prices of a tick."""
+    def _market(self, tick: int) -> Market:
+        """The market at the prices of a tick."""
         prices = self.world.spot_rows[tick]
         now = [replace(b, usd_h=p) for b, p in zip(self._beliefs, prices, strict=True) if math.isfinite(p)]
-        market = market_of(now or self._beliefs, self.world.on_demand_row[tick], self.terms, *self._near)
-        # Prices on a grid: worlds that are nearly alike share a value.
-        whole = market.on_demand_usd_h
-        near = whole * GRID ** round(math.log(market.spot_usd_h / whole) / math.log(GRID))
-        self.value = value_of(replace(market, spot_usd_h=near), self.terms, self.world.step_h)
-        self._base = self._posted[tick] * near / market.spot_usd_h
+        return market_of(now or self._beliefs, self.world.on_demand_row[tick], self.terms, *self._near)
+
+    def _rates_moved(self, tick: int) -> bool:
+        """Whether what was learned of reclaims asks for a new value."""
+        if not self._learned:
+            return False
+        self._learned = False
+        return not 1 / RERATE < self._market(tick).reclaims_per_h / self.value.market.reclaims_per_h < RERATE
+
+    def _valued(self, tick: int) -> None:
+        """The value at the prices of a tick."""
+        market = self._market(tick)
+        near = rounded(market)
+        self.value = value_of(near, self.terms, self.world.step_h)
+        self._base = self._posted[tick] * near.spot_usd_h / market.spot_usd_h
 
     def interval_h(self, pool: int) -> float:
         """The best interval at the pool's reclaim rate, shorter where little time can be lost."""
-        return max(min(self._every[pool], SLACK_SHARE * self._room), least_interval_h(self.terms))
+        found = self.value.interval_h(self._after + 1, self._left, self._rates[pool])
+        return max(min(found, self._every[pool], SLACK_SHARE * self._room), least_interval_h(self.terms))
 
     def choose(self, tick: int, saved_h: float, unsaved_h: float, mode: int) -> int:
         """The cheapest of waiting, on-demand and the best pool that keeps the deadline safe."""
@@ -166,11 +206,12 @@ class PlannedRule:
         ahead = t.deadline_h - (tick + 1) * step
         self._room = ahead - left - t.restart_h - t.save_h
         level = self._posted[tick] / self._base if math.isfinite(self._posted[tick] / self._base) else 1.0
-        if not 1 / REVALUE < level < REVALUE and ahead > 0:
+        if ahead > 0 and (not 1 / REVALUE < level < REVALUE or self._rates_moved(tick)):
             self._valued(tick)
             level = 1.0
         pool = self._pool(tick, left, mode)
         after = max(math.floor(ahead / step + 1e-9), 0)
+        self._after, self._left = after, left
         up = pool != WAIT
         startup = 0.0 if mode == ON_DEMAND else t.restart_h + (t.save_h if mode != WAIT else 0.0)
         best, price = ON_DEMAND, self.world.on_demand_row[tick]

@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 
 from gpuledger.catalog.prices.history import S_PER_H, Pool, PriceHistory
 from gpuledger.catalog.prices.reclaim import facts
-from gpuledger.plan.spot.pools import Candidate, Choice
+from gpuledger.plan.spot.pools import Candidate, Choice, rate_ends
 from gpuledger.plan.spot.replay import Floats, Terms, World
 
 SHORTEST_STEP_H = 1 / 6
 MOST_TICKS = 500
 LEAST_PAST_DAYS = 14
 USEFUL_SLACK, USEFUL_H = 5.0, 24.0
-LOW_SHARE = 0.1  # a band that starts at 0: its rate is drawn from a tenth of the expected one upwards
 
 
 def within(terms: Terms) -> Terms:
@@ -62,9 +61,8 @@ def drawn_rates(candidates: Sequence[Candidate], random: np.random.Generator) ->
     """A reclaim rate for each pool from its range: half of the draws below the expected one, evenly on a log scale."""
     out = []
     for c in candidates:
-        r = c.reclaims_per_h
-        low = max(r.low, LOW_SHARE * r.middle)
-        ends = (low, r.middle) if random.random() < 0.5 else (r.middle, r.high)
+        low, middle, high = rate_ends(c.reclaims_per_h)
+        ends = (low, middle) if random.random() < 0.5 else (middle, high)
         out.append(float(ends[0] * (ends[1] / ends[0]) ** random.random()) if ends[0] > 0 else 0.0)
     return out
 
