@@ -10,7 +10,7 @@ TRAIN_STAMP := $(VENV)/.installed-train
 LOCKED := $(VENV)/locked.txt
 SPREAD := --numprocesses auto --dist worksteal
 
-.PHONY: help demo test test-train test-outside coverage lint format docs reference bench bench-truth bench-plans bench-viewers screenshots wheel sbom audit lock clean
+.PHONY: help demo test test-train test-outside coverage lint format docs reference bench bench-truth bench-plans bench-viewers bench-ray bench-scale fuzz screenshots wheel sbom audit lock clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -96,6 +96,16 @@ bench-plans: $(STAMP) ## planners against simple rules, brute force, closed form
 bench-viewers: $(STAMP) ## the dashboard under 200 and 1,000 viewers
 	$(BIN)/python benchmarks/viewers.py
 
+bench-ray: $(STAMP) ## one Ray node against two on this machine
+	$(BIN)/python benchmarks/ray_nodes.py --update docs/ray.md
+
+bench-scale: $(STAMP) ## ten weeks of 50.4 million samples, one after the other; takes half an hour and 40 GB
+	$(BIN)/python benchmarks/scale.py
+
+fuzz: $(STAMP) ## give every reader 100,000 hostile files, and files that become enormous
+	$(BIN)/python fuzz/run.py --inputs 100000
+	$(BIN)/python fuzz/bombs.py
+
 screenshots: $(STAMP) ## pictures of the dashboard for the documentation
 	$(BIN)/python benchmarks/screenshots.py
 
@@ -117,7 +127,7 @@ audit: $(STAMP) ## look for known vulnerabilities in everything locked
 
 lock: ## resolve the locked versions again
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra all pyproject.toml -o $(RUN_LOCK)
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev --extra charts --extra otel --extra plan --extra ray --extra tui --extra web --extra xlsx pyproject.toml requirements/tools.in -o $(LOCK)
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev --extra charts --extra otel --extra plan --extra ray --extra stores --extra tui --extra web --extra xlsx pyproject.toml requirements/tools.in -o $(LOCK)
 
 clean: ## remove what was made
 	rm -rf $(VENV) site dist gpuledger-demo gpuledger-data .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
