@@ -50,6 +50,13 @@ class Verdict:
         """Whether nothing is wrong."""
         return not (self.lost or self.doubled or self.inconsistent or self.tracebacks or self.left_behind)
 
+    def add(self, other: Verdict) -> None:
+        """Count what else was found."""
+        self.lost += other.lost
+        self.doubled += other.doubled
+        self.inconsistent += other.inconsistent
+        self.tracebacks += other.tracebacks
+
     def heard(self, what: str, done: Outcome, *expected: int) -> bool:
         """Note how a command ended; returns whether it ended as expected."""
         if done.traceback:
@@ -66,6 +73,8 @@ class Drill:
         self.commands, self.operation, self.data = commands, operation, data
         self.folder = folder
         self._begin, self._numbers = folder / "begin", 0
+        self._read_before: dict[tuple[str, bool], Verdict] = {}
+        self._ended_before: dict[str, Verdict] = {}
         self._begin.mkdir(parents=True)
         operation.prepare(commands, self._begin, data)
         self.argv = operation.argv(data)
@@ -148,8 +157,14 @@ class Drill:
         return self._again(verdict, place)
 
     def _after_kill(self, verdict: Verdict, place: Path, must_be: State | None = None) -> None:
-        """Read a copy, as any user might next."""
-        copy = self._copy(place)
+        """Read a copy, as any user might next; of files that were read before the verdict is known."""
+        key = truth.digest(place / LAKE), must_be is not None
+        if key not in self._read_before:
+            self._read_before[key] = self._read_copy(self._copy(place), must_be)
+        verdict.add(self._read_before[key])
+
+    def _read_copy(self, copy: Path, must_be: State | None) -> Verdict:
+        verdict = Verdict()
         found = truth.held(copy / LAKE)
         states = [s for s in self.states if found.same_as(s.held)]
         if not states:
@@ -161,6 +176,17 @@ class Drill:
         verdict.doubled += truth.doubled_rows(found)
         self._read(verdict, copy, found, states)
         shutil.rmtree(copy)
+        return verdict
+
+    def _read_end(self, place: Path) -> Verdict:
+        """Compare what running it again led to with the end of an undisturbed run."""
+        verdict, found = Verdict(), truth.held(place / LAKE)
+        if not found.same_as(self.after.held):
+            verdict.lost += found.lost(self.after.held)
+            verdict.inconsistent.append("after running it again the rows differ from those of an undisturbed run")
+        verdict.doubled += truth.doubled_rows(found)
+        self._read(verdict, place, found, [self.after])
+        return verdict
 
     def _read(self, verdict: Verdict, place: Path, found: Held, states: list[State]) -> None:
         for name, of in (("analyze", "analyzed"), ("audit", "audited")):
@@ -170,23 +196,21 @@ class Drill:
                     verdict.inconsistent.append(f"{name}: {done}")
             elif verdict.heard(name, done, 0) and done.stdout not in [getattr(s, of) for s in states]:
                 verdict.inconsistent.append(f"{name} reports figures of no such state: {_difference(done.stdout, getattr(self.after, of))}")
-        _add_up(verdict, place / LAKE)
+        add_up(verdict, place / LAKE)
 
     def _again(self, verdict: Verdict, place: Path) -> Verdict:
         """Run the operation again and compare with an undisturbed run."""
         if verdict.heard("the operation, again", self.commands.run(self.argv, place), 0):
             verdict.left_behind = truth.left_behind(place / LAKE)
-            found = truth.held(place / LAKE)
-            if not found.same_as(self.after.held):
-                verdict.lost += found.lost(self.after.held)
-                verdict.inconsistent.append("after running it again the rows differ from those of an undisturbed run")
-            verdict.doubled += truth.doubled_rows(found)
-            self._read(verdict, place, found, [self.after])
+            key = truth.digest(place / LAKE)
+            if key not in self._ended_before:
+                self._ended_before[key] = self._read_end(place)
+            verdict.add(self._ended_before[key])
         shutil.rmtree(place)
         return verdict
 
 
-def _add_up(verdict: Verdict, lake: Path) -> None:
+def add_up(verdict: Verdict, lake: Path) -> None:
     """Lines and samples of a lake that has just been posted."""
     lines = truth.lines(lake)
     if lines is None:

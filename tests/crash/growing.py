@@ -54,7 +54,7 @@ class GrowingDrill:
 
     def killed_at(self, *faults: Fault, fresh: bool = False) -> Verdict:
         """A round in which the operation is killed at an exact call, and on each further attempt at another."""
-        verdict, place, seen = Verdict(), self._copy(self._begin), Committed(self.folder)
+        verdict, place, seen = Verdict(), self._copy(self._begin), Committed()
         for fault in faults:
             job = self.commands.start(self.argv, place, fault, fresh=fresh)
             seen.watch(place / LAKE, job)
@@ -63,7 +63,7 @@ class GrowingDrill:
 
     def killed_after(self, chance: random.Random, *, fresh: bool = False) -> Verdict:
         """A round in which the operation is killed at a random moment."""
-        verdict, place, seen = Verdict(), self._copy(self._begin), Committed(self.folder)
+        verdict, place, seen = Verdict(), self._copy(self._begin), Committed()
         job = self.commands.start(self.argv, place, fresh=fresh)
         moment = chance.uniform(0.0, self.seconds)
         seen.watch(place / LAKE, job, moment)
@@ -74,7 +74,7 @@ class GrowingDrill:
 
     def failing(self, fault: Fault) -> Verdict:
         """A round in which system calls fail instead: what was committed stays, and the failure is reported."""
-        verdict, place, seen = Verdict(), self._copy(self._begin), Committed(self.folder)
+        verdict, place, seen = Verdict(), self._copy(self._begin), Committed()
         job = self.commands.start(self.argv, place, fault)
         seen.watch(place / LAKE, job)
         done = job.wait()
@@ -120,10 +120,9 @@ class GrowingDrill:
 class Committed:
     """The rows that a manifest was seen to name."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self) -> None:
         self.keys: set[tuple[object, ...]] = set()
         self._read: set[Path] = set()
-        self._file = folder / "seen.parquet"
 
     def watch(self, lake: Path, job: Job, seconds: float = float("inf")) -> None:
         """Look again and again until a command ends or time is up."""

@@ -1,0 +1,71 @@
+"""How do the commands stand up to a long run of kills? make test-crash KILLS=1000"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from crash import data
+from crash.faults import NO_COMPILER
+from crash.operations import operations
+from crash.processes import commands
+from crash.rounds import Round, Tally, failures, kills, open_drill, table
+
+
+def main() -> int:
+    """Run rounds, show progress, print the table; 1 if anything was found."""
+    asked = _asked()
+    chosen = [o for o in operations().values() if not asked.only or any(w in o.name for w in asked.only)]
+    folder = Path(tempfile.mkdtemp(prefix="gpuledger-crash-rounds-"))
+    tallies: list[Tally] = []
+    try:
+        with commands() as made:
+            if made.library is None:
+                print(NO_COMPILER, file=sys.stderr)
+                return 2
+            files, share = data.make(made, folder), -(-asked.kills // len(chosen))
+            for number, operation in enumerate(chosen):
+                chance = random.Random(f"{asked.seed} {operation.name}")
+                drill = open_drill(made, operation, folder / str(number), files)
+                killed, failed = Tally(operation.name), Tally(f"{operation.name}: failing calls")
+                tallies += [killed, failed]
+                _run(killed, kills(drill, share, chance, exact=True), share)
+                _run(failed, failures(drill, asked.failures, chance), asked.failures)
+                shutil.rmtree(folder / str(number))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    print(f"\nseed {asked.seed}\n\n{table(tallies)}")
+    faults = [fault for tally in tallies for fault in tally.faults]
+    for fault in faults[:40]:
+        print(f"\n{fault}")
+    return int(bool(faults))
+
+
+def _asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="crash", description=__doc__)
+    parser.add_argument("--kills", type=int, default=50, help="how many kills, over all operations")
+    parser.add_argument("--failures", type=int, default=10, help="rounds with failing calls, for each operation")
+    parser.add_argument("--seed", type=int, default=1, help="another seed kills at other moments")
+    parser.add_argument("--only", action="append", metavar="TEXT", help="operations with this in their name; repeatable")
+    return parser.parse_args()
+
+
+def _run(tally: Tally, rounds: Iterator[tuple[str, Round]], expected: int) -> None:
+    begun = shown = time.monotonic()
+    for kind, go in rounds:
+        tally.add(kind, go())
+        if time.monotonic() - shown > 10 or tally.rounds == 1 or tally.rounds == expected:
+            shown = time.monotonic()
+            wrong = f", {len(tally.faults)} with faults" if tally.faults else ""
+            took = f"{shown - begun:.0f} s"
+            print(f"{tally.name}: {tally.rounds} of {expected} rounds, {tally.kills} kills{wrong}, {took}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
