@@ -6,7 +6,6 @@ day and device; then days are gathered, compared with the lake and written. Smal
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -77,8 +76,8 @@ def import_files(
             with lake.locked():
                 return job.finish()
     except BaseException:
-        if fresh and not lake.exists():
-            shutil.rmtree(lake.root, ignore_errors=True)
+        if fresh:
+            lake.forget_unused()
         raise
 
 

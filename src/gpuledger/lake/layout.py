@@ -21,7 +21,15 @@ import msgspec
 
 from gpuledger.errors import LakeError, map_os_error
 from gpuledger.lake.manifest import MANIFEST_VERSION, Manifest, Part, decode_manifest, is_place, part_name, part_number
-from gpuledger.lake.staging import clear_abandoned, forget_moving, moving_into, note_moving, work_folder
+from gpuledger.lake.staging import (
+    clear_abandoned,
+    clear_asides,
+    clear_old_asides,
+    forget_moving,
+    moving_into,
+    note_moving,
+    work_folder,
+)
 
 __all__ = ["MANIFEST_VERSION", "Lake", "Manifest", "Part", "sync", "write_atomically"]
 
@@ -100,16 +108,35 @@ class Lake:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """One writer at a time; readers never wait."""
+        handle = self._lock()
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT, 0o644)
-        except OSError as error:
-            raise map_os_error(error, self.root, "write") from error
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
             yield
         finally:
             os.close(handle)
+
+    def _lock(self) -> int:
+        file = self.root / "lock"
+        while True:
+            try:
+                self.root.mkdir(parents=True, exist_ok=True)
+                handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+            except OSError as error:
+                raise map_os_error(error, self.root, "write") from error
+            fcntl.flock(handle, fcntl.LOCK_EX)
+            with contextlib.suppress(OSError):
+                if os.fstat(handle).st_ino == file.stat().st_ino:
+                    return handle
+            os.close(handle)  # its folder was taken away while we waited (`forget_unused`)
+
+    def forget_unused(self) -> None:
+        """Take away the folder of a lake in which nothing was ever committed, unless other work is in it."""
+        with contextlib.suppress(OSError, LakeError), self.locked():
+            for name in ("samples", "staging"):
+                with contextlib.suppress(OSError):
+                    (self.root / name).rmdir()
+            if [inner.name for inner in self.root.iterdir()] == ["lock"]:
+                (self.root / "lock").unlink()
+                self.root.rmdir()
 
     def commit(
         self, staged: list[tuple[Path, Part]], replaces: tuple[int, ...] = (), closed_before: str = ""
@@ -179,7 +206,9 @@ class Lake:
         """
         manifest = self.manifest()
         self._delete(manifest.replaced, manifest)
-        self._delete(clear_abandoned(self.root / "staging"), manifest)
+        clear_abandoned(self.root / "staging", lambda moved: self._delete(moved, manifest))
+        clear_asides(self.root / "manifest.json")
+        clear_old_asides(self.root)
 
     def _delete(self, places: Iterable[str], manifest: Manifest) -> None:
         live, samples = {p.place for p in manifest.parts}, self.root / "samples"

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from gpuledger.errors import LakeError
 from gpuledger.lake.batch import CODED, Batch, as_dictionary
 from gpuledger.lake.layout import Lake, Part
+from gpuledger.lake.parquet_files import ParquetFileWriter
 from gpuledger.lake.rows import drop_repeats, without_conflicts
 from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.order import device_codes
@@ -63,7 +64,7 @@ class PartWriter:
         self._first_device, self._last_device = "", ""
         self._firsts: Firsts = {}
         self._steady: list[SteadyGroup] = []
-        self._writer = pq.ParquetWriter(
+        self._writer = ParquetFileWriter(
             file,
             self._schema,
             compression=_CODEC,

@@ -11,7 +11,9 @@ part are stale on that day. Files are written under a new generation; the manife
 
 from __future__ import annotations
 
+import contextlib
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -19,9 +21,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from gpuledger.errors import LakeError
+from gpuledger.errors import LakeError, map_os_error
 from gpuledger.lake.layout import Lake, Manifest, sync, write_atomically
+from gpuledger.lake.parquet_files import ParquetFileWriter, write_parquet
 from gpuledger.lake.parts import devices_of
+from gpuledger.lake.staging import clear_asides
 from gpuledger.ledger import fleet_hours, lines
 from gpuledger.ledger.daily import fold_days
 from gpuledger.ledger.jobs.counts import JoinCounts
@@ -67,6 +71,15 @@ class LedgerManifest(msgspec.Struct, frozen=True):
     def get(self, day: str) -> PostedDay | None:
         """One day, if posted."""
         return next((d for d in self.days if d.day == day), None)
+
+
+@contextlib.contextmanager
+def writing(lake: Lake) -> Iterator[None]:
+    """Errors of the operating system while the books are written, in our words."""
+    try:
+        yield
+    except OSError as error:
+        raise map_os_error(error, lake.ledger_dir, "write the ledger") from error
 
 
 class Ledger:
@@ -148,6 +161,7 @@ class Ledger:
         """Make a day's files, already written, part of the books. Call inside the lake's lock."""
         keep = [d for d in self.manifest().days if d.day != posted.day]
         after = LedgerManifest(LEDGER_VERSION, tuple(sorted([*keep, posted], key=lambda d: d.day)))
+        clear_asides(self.root / "manifest.json")
         write_atomically(self.root / "manifest.json", msgspec.json.format(msgspec.json.encode(after), indent=1))
         self.sweep(posted)
 
@@ -177,7 +191,7 @@ class DayWriter:
         self._without = without
         self._files = {name: ledger.file(day, generation, name, piece) for name in (*TABLES, DAYS)}
         self._waiting: dict[str, list[pa.Table]] = {name: [] for name in (*TABLES, DAYS)}
-        self._writers: dict[str, pq.ParquetWriter] = {}
+        self._writers: dict[str, ParquetFileWriter] = {}
         self._hours_file = ledger.file(day, generation, HOURS, piece)
         self._hours: list[pa.Table] = []
         self.samples = 0
@@ -208,7 +222,7 @@ class DayWriter:
         if name not in self._writers:
             labels = [f.name for f in table.schema if not pa.types.is_int64(f.type)]
             stats = [n for n in ("hour_ms", "start_ms", "gpu_uuid") if n in table.column_names]
-            self._writers[name] = pq.ParquetWriter(
+            self._writers[name] = ParquetFileWriter(
                 self._files[name],
                 table.schema,
                 compression="lz4",  # bytes split by place shrink about as well as under zstd, in a third of the time
@@ -224,15 +238,18 @@ class DayWriter:
         self._waiting[name] = []
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if kind is not None:
+            self._writers.clear()
+            return
         for name, writer in self._writers.items():
-            if kind is None and any(t.num_rows for t in self._waiting[name]):
+            if any(t.num_rows for t in self._waiting[name]):
                 self._flush(name)
             writer.close()
             sync(self._files[name])
-        if kind is None and "lines" in self._writers:
+        if "lines" in self._writers:
             hours = self._hours or [fleet_hours.of_lines(lines.coded_schema().empty_table())]
             found = fleet_hours.together(pa.concat_tables(hours))
-            pq.write_table(fleet_hours.as_written(found), self._hours_file, compression="lz4", store_schema=False)
+            write_parquet(fleet_hours.as_written(found), self._hours_file, compression="lz4", store_schema=False)
             sync(self._hours_file)
 
 

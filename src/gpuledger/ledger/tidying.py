@@ -19,7 +19,7 @@ from gpuledger.errors import InputError, map_os_error
 from gpuledger.lake.layout import Lake, Part
 from gpuledger.ledger.daily import fold_old
 from gpuledger.ledger.engine import post_lake
-from gpuledger.ledger.store import TABLES, Ledger, PostedDay, stale_devices
+from gpuledger.ledger.store import TABLES, Ledger, PostedDay, stale_devices, writing
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 
 
@@ -69,7 +69,7 @@ def plan_tidying(lake: Lake, ages: Ages) -> Plan:
 def tidy_lake(lake: Lake, limits: Thresholds, ages: Ages, progress: Callable[[int], None] = lambda _n: None) -> Tidied:
     """Post what is stale, fold what is old, drop the samples that are older still. `progress` counts days."""
     post_lake(lake, limits)
-    with lake.locked():
+    with lake.locked(), writing(lake):
         ledger = Ledger(lake)
         folded, before, after = [], 0, 0
         for day in ended_before((d.day for d in ledger.manifest().days), ages.now_ms - ages.fold_ms):

@@ -23,6 +23,8 @@ from gpuledger.errors import LakeError, map_os_error
 from gpuledger.lake.jobs.claims import LABELS, Claim
 from gpuledger.lake.json_files import read_json, write_json
 from gpuledger.lake.layout import Lake, sync
+from gpuledger.lake.parquet_files import write_parquet
+from gpuledger.lake.staging import clear_asides
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 
 VERSION = 1
@@ -88,12 +90,13 @@ def write_claims(lake: Lake, claims: Sequence[Claim]) -> JobsManifest:
     try:
         folder(lake).mkdir(parents=True, exist_ok=True)
         file = _file(lake, number)
-        pq.write_table(pa.Table.from_pylist(rows, SCHEMA), file, compression="zstd")
+        write_parquet(pa.Table.from_pylist(rows, SCHEMA), file, compression="zstd")
         sync(file)
     except OSError as error:
         raise map_os_error(error, folder(lake), "write") from error
     days, after = _fingerprints(claims)
     made = JobsManifest(VERSION, number, len(claims), days, after)
+    clear_asides(folder(lake) / "manifest.json")
     write_json(folder(lake) / "manifest.json", made, "the list of jobs")
     if before.number > 1:  # the one just replaced stays for whoever reads it now
         with contextlib.suppress(OSError):
