@@ -32,6 +32,8 @@ def make(commands: Commands, folder: Path) -> Path:
     (data / "more" / "again.csv").write_text("".join([header, *bad, *rows[len(rows) // 2 :]]))
     hosts = sorted({row.split(",")[2] for row in rows})
     for name, days in (("first-jobs", (20,)), ("jobs", (20, 21))):
-        table = [f"{name}-{i}-{d},ann,{h},2026-01-{d}T03:00Z,2026-01-{d}T09:00Z" for d in days for i, h in enumerate(hosts)]
+        table = [
+            f"{name}-{i}-{d},ann,{h},2026-01-{d}T03:00Z,2026-01-{d}T09:00Z" for d in days for i, h in enumerate(hosts)
+        ]
         (data / f"{name}.csv").write_text("\n".join(["job,user,host,start,end", *table]) + "\n")
     return data

@@ -168,7 +168,9 @@ class Drill:
         found = truth.held(copy / LAKE)
         states = [s for s in self.states if found.same_as(s.held)]
         if not states:
-            verdict.lost += max(0, found.lost(self.before.held), min(self.before.held.count, self.after.held.count) - found.count)
+            verdict.lost += max(
+                0, found.lost(self.before.held), min(self.before.held.count, self.after.held.count) - found.count
+            )
             verdict.inconsistent.append(f"{found.count} rows are of no state that a kill may leave")
         if must_be is not None and not found.same_as(must_be.held):
             verdict.lost += abs(must_be.held.count - found.count)
@@ -195,7 +197,9 @@ class Drill:
                 if verdict.heard(name, done, 2) and NO_LAKE not in done.stderr:
                     verdict.inconsistent.append(f"{name}: {done}")
             elif verdict.heard(name, done, 0) and done.stdout not in [getattr(s, of) for s in states]:
-                verdict.inconsistent.append(f"{name} reports figures of no such state: {_difference(done.stdout, getattr(self.after, of))}")
+                verdict.inconsistent.append(
+                    f"{name} reports figures of no such state: {_difference(done.stdout, getattr(self.after, of))}"
+                )
         add_up(verdict, place / LAKE)
 
     def _again(self, verdict: Verdict, place: Path) -> Verdict:

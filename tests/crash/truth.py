@@ -143,12 +143,13 @@ def wrong_counts(lake: Path) -> int:
 def left_behind(lake: Path) -> list[str]:
     """Files that killed work left and that no manifest names.
 
-    A work folder cut off before it was locked is not counted: it is empty, and goes with the first sweep a day later.
+    Not counted is what a later sweep takes: a work folder cut off before it was locked, which is empty (after a day), and
+    notes of a recording on their way to their name (after an hour).
     """
     named = {part_file(lake, p) for p in parts(lake)}
     out = [f for f in (lake / "samples").glob("*/*") if f not in named]
     out += [f for f in (lake / "staging").rglob("*") if f.is_file()]
-    out += [f for f in lake.rglob(".*") if f.is_file()]
+    out += [f for f in lake.rglob(".*") if f.is_file() and f.parent.name != "runs"]
     return sorted({str(f.relative_to(lake)) for f in out if f.name != ".in-use"})
 
 
