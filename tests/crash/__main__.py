@@ -14,8 +14,9 @@ from pathlib import Path
 from crash import data
 from crash.faults import NO_COMPILER
 from crash.operations import operations
-from crash.processes import commands
+from crash.processes import Commands, commands
 from crash.rounds import Round, Tally, failures, kills, open_drill, table
+from crash.together import all_at_once
 
 
 def main() -> int:
@@ -27,7 +28,7 @@ def main() -> int:
     try:
         with commands() as made:
             if made.library is None:
-                print(NO_COMPILER, file=sys.stderr)
+                sys.stderr.write(f"{NO_COMPILER}\n")
                 return 2
             files, share = data.make(made, folder), -(-asked.kills // len(chosen))
             for number, operation in enumerate(chosen):
@@ -38,13 +39,23 @@ def main() -> int:
                 _run(killed, kills(drill, share, chance, exact=True), share)
                 _run(failed, failures(drill, asked.failures, chance), asked.failures)
                 shutil.rmtree(folder / str(number))
+            if not asked.only:
+                at_once = Tally("all at once")
+                tallies.append(at_once)
+                _run(at_once, _together(made, folder, files, asked), asked.together)
+            cpu_s = made.cpu_s()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    print(f"\nseed {asked.seed}\n\n{table(tallies)}")
+    _say(f"\nseed {asked.seed}, {cpu_s:.0f} s of CPU\n\n{table(tallies)}")
     faults = [fault for tally in tallies for fault in tally.faults]
     for fault in faults[:40]:
-        print(f"\n{fault}")
+        _say(f"\n{fault}")
     return int(bool(faults))
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
 
 
 def _asked() -> argparse.Namespace:
@@ -58,6 +69,12 @@ def _asked() -> argparse.Namespace:
     return parser.parse_args()
 
 
+def _together(made: Commands, folder: Path, files: Path, asked: argparse.Namespace) -> Iterator[tuple[str, Round]]:
+    for number in range(asked.together):
+        chance, place = random.Random(f"{asked.seed} together {number}"), folder / f"together-{number}"
+        yield "at once", lambda chance=chance, place=place: all_at_once(made, place, files, chance, kill_share=0.3)
+
+
 def _run(tally: Tally, rounds: Iterator[tuple[str, Round]], expected: int) -> None:
     begun = shown = time.monotonic()
     for kind, go in rounds:
@@ -66,7 +83,7 @@ def _run(tally: Tally, rounds: Iterator[tuple[str, Round]], expected: int) -> No
             shown = time.monotonic()
             wrong = f", {len(tally.faults)} with faults" if tally.faults else ""
             took = f"{shown - begun:.0f} s"
-            print(f"{tally.name}: {tally.rounds} of {expected} rounds, {tally.kills} kills{wrong}, {took}", flush=True)
+            _say(f"{tally.name}: {tally.rounds} of {expected} rounds, {tally.kills} kills{wrong}, {took}")
 
 
 if __name__ == "__main__":

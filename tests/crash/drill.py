@@ -8,19 +8,23 @@ A round starts from the lake before the operation, kills the operation, and then
 
 from __future__ import annotations
 
+import functools
 import json
 import random
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ParamSpec
 
 from crash import truth
-from crash.faults import LAKE, Fault
+from crash.faults import LAKE, Call, Fault
 from crash.operations import Operation, gpuledger
 from crash.processes import KILLED, Commands, Outcome
 from crash.truth import Held
 
+P = ParamSpec("P")
 NO_LAKE = "no lake was found here"
 
 
@@ -66,6 +70,19 @@ class Verdict:
         return done.code in expected and not done.traceback
 
 
+def judged(go: Callable[P, Verdict]) -> Callable[P, Verdict]:
+    """A round after which a lake that cannot be read is a finding like any other."""
+
+    @functools.wraps(go)
+    def inner(*args: P.args, **more: P.kwargs) -> Verdict:
+        try:
+            return go(*args, **more)
+        except truth.Unreadable as error:
+            return Verdict(inconsistent=[str(error)])
+
+    return inner
+
+
 class Drill:
     """Rounds of one operation."""
 
@@ -82,7 +99,7 @@ class Drill:
         counted = self._copy(self._begin)
         done = commands.run(self.argv, counted, Fault())
         assert done.code == 0, f"{operation.name}: {done}"
-        self.calls = done.happened.calls if done.happened else 0
+        self._undisturbed = done.happened
         self.seconds = done.seconds
         assert not truth.left_behind(counted / LAKE), truth.left_behind(counted / LAKE)
         self.after = self._state(counted)
@@ -109,15 +126,11 @@ class Drill:
         assert (analyzed.code, audited.code) == (fine, fine), f"{self.operation.name}: {analyzed} {audited}"
         return State(held, analyzed.stdout, audited.stdout)
 
-    def count(self, kinds: Fault) -> int:
-        """How many calls of some kinds an undisturbed run makes."""
-        place = self._copy(self._begin)
-        done = self.commands.run(self.argv, place, kinds)
-        shutil.rmtree(place)
-        assert done.code == 0
-        assert done.happened is not None
-        return done.happened.calls
+    def calls(self, kinds: Call) -> int:
+        """How many calls of some kinds an undisturbed run makes; 0 where calls are not counted."""
+        return self._undisturbed.calls(kinds) if self._undisturbed else 0
 
+    @judged
     def killed_at(self, *faults: Fault, fresh: bool = False) -> Verdict:
         """A round in which the operation is killed at an exact call, and on each further attempt at another."""
         verdict, place = Verdict(), self._copy(self._begin)
@@ -131,6 +144,7 @@ class Drill:
             self._after_kill(verdict, place)
         return self._again(verdict, place)
 
+    @judged
     def killed_after(self, chance: random.Random, *, fresh: bool = False) -> Verdict:
         """A round in which the operation is killed at a random moment."""
         verdict, place = Verdict(), self._copy(self._begin)
@@ -146,6 +160,7 @@ class Drill:
         self._after_kill(verdict, place)
         return self._again(verdict, place)
 
+    @judged
     def failing(self, fault: Fault) -> Verdict:
         """A round in which system calls fail instead: the operation reports it (exit 2) or gets by without."""
         verdict, place = Verdict(), self._copy(self._begin)
@@ -164,8 +179,7 @@ class Drill:
         verdict.add(self._read_before[key])
 
     def _read_copy(self, copy: Path, must_be: State | None) -> Verdict:
-        verdict = Verdict()
-        found = truth.held(copy / LAKE)
+        verdict, found = Verdict(), truth.held(copy / LAKE)
         states = [s for s in self.states if found.same_as(s.held)]
         if not states:
             verdict.lost += max(

@@ -53,9 +53,9 @@ class Fault:
     kinds: Call = CHANGES
 
 
-def kill_at(call: int) -> Fault:
+def kill_at(call: int, kinds: Call = CHANGES) -> Fault:
     """The process group is killed right before a call."""
-    return Fault(call, Action.KILL)
+    return Fault(call, Action.KILL, 0, kinds)
 
 
 def tear_at(call: int) -> Fault:
@@ -89,6 +89,7 @@ class _Control(ctypes.Structure):
         ("error", ctypes.c_int),
         ("kinds", ctypes.c_int),
         ("acted", ctypes.c_int),
+        ("seen", ctypes.c_long * 8),
         ("mark", ctypes.c_char * 64),
         ("what", ctypes.c_char * 256),
     )
@@ -96,15 +97,20 @@ class _Control(ctypes.Structure):
 
 @dataclass(frozen=True)
 class Happened:
-    """How many calls were counted, and which one the fault hit, if it hit any."""
+    """How many calls there were of each kind, and which one the fault hit, if it hit any."""
 
-    calls: int
+    seen: tuple[int, ...]
     hit: str
+
+    def calls(self, kinds: Call) -> int:
+        """How many calls of some kinds."""
+        return sum(count for place, count in enumerate(self.seen) if kinds & (1 << place))
 
 
 def arm(file: Path, fault: Fault) -> None:
     """Write the control file of a fault."""
-    content = _Control(0, fault.at, fault.action, fault.error, fault.kinds, 0, LAKE.encode(), b"")
+    nothing = (ctypes.c_long * 8)()
+    content = _Control(0, fault.at, fault.action, fault.error, fault.kinds, 0, nothing, LAKE.encode(), b"")
     file.write_bytes(bytes(content))
 
 
@@ -112,7 +118,7 @@ def happened(file: Path) -> Happened:
     """What a control file reports after the command."""
     with file.open("r+b") as opened, mmap.mmap(opened.fileno(), ctypes.sizeof(_Control)) as shared:
         seen = _Control.from_buffer_copy(shared)
-    return Happened(seen.calls, seen.what.decode(errors="replace") if seen.acted else "")
+    return Happened(tuple(seen.seen), seen.what.decode(errors="replace") if seen.acted else "")
 
 
 def build(folder: Path) -> Path | None:

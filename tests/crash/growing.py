@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 from crash import truth
-from crash.drill import Verdict, add_up
-from crash.faults import LAKE, Fault
+from crash.drill import Verdict, add_up, judged
+from crash.faults import LAKE, Call, Fault
 from crash.operations import Operation, gpuledger
 from crash.processes import KILLED, Commands, Job, Outcome
 
@@ -32,7 +32,7 @@ class GrowingDrill:
         place = self._copy(self._begin)
         done = commands.run(self.argv, place, Fault())
         assert done.code == 0, f"{operation.name}: {done}"
-        self.calls = done.happened.calls if done.happened else 0
+        self._undisturbed = done.happened
         self.seconds = done.seconds
         assert not truth.left_behind(place / LAKE), truth.left_behind(place / LAKE)
         self.rows = truth.held(place / LAKE).count
@@ -44,14 +44,11 @@ class GrowingDrill:
         shutil.copytree(start, target)
         return target
 
-    def count(self, kinds: Fault) -> int:
-        """How many calls of some kinds an undisturbed run makes."""
-        place = self._copy(self._begin)
-        done = self.commands.run(self.argv, place, kinds)
-        shutil.rmtree(place)
-        assert done.happened is not None
-        return done.happened.calls
+    def calls(self, kinds: Call) -> int:
+        """How many calls of some kinds an undisturbed run makes; 0 where calls are not counted."""
+        return self._undisturbed.calls(kinds) if self._undisturbed else 0
 
+    @judged
     def killed_at(self, *faults: Fault, fresh: bool = False) -> Verdict:
         """A round in which the operation is killed at an exact call, and on each further attempt at another."""
         verdict, place, seen = Verdict(), self._copy(self._begin), Committed()
@@ -61,6 +58,7 @@ class GrowingDrill:
             self._ended(verdict, place, job.wait(), seen)
         return self._again(verdict, place, seen)
 
+    @judged
     def killed_after(self, chance: random.Random, *, fresh: bool = False) -> Verdict:
         """A round in which the operation is killed at a random moment."""
         verdict, place, seen = Verdict(), self._copy(self._begin), Committed()
@@ -72,6 +70,7 @@ class GrowingDrill:
         verdict.hit = f"after {moment:.3f} s"
         return self._again(verdict, place, seen)
 
+    @judged
     def failing(self, fault: Fault) -> Verdict:
         """A round in which system calls fail instead: what was committed stays, and the failure is reported."""
         verdict, place, seen = Verdict(), self._copy(self._begin), Committed()

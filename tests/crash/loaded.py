@@ -1,7 +1,7 @@
 """What does a process have loaded before it becomes a gpuledger command?
 
 A command spends most of its time loading modules, which changes nothing on disk. Commands under test are forked from a
-process that has imported this module: ten times as many kills hit the work itself. Some are started afresh all the same.
+process that has imported this module: ten times as many kills hit the work itself. Some are started afresh.
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ struct control {
     int error;      /* errno of a failing call */
     int kinds;      /* which kinds of calls count */
     int acted;
+    long seen[8];   /* calls so far by kind, whether they count or not */
     char mark[64];  /* part of the paths that count */
     char what[256]; /* the call that was acted on */
 };
@@ -65,6 +66,7 @@ static void die(void) {
 
 /* What to do about a call: 0 go on, else the errno to fail with. *torn: write half of it first, then die. */
 static int gate(int kind, const char *name, const char *path, int *torn) {
+    __atomic_add_fetch(&control->seen[__builtin_ctz(kind)], 1, __ATOMIC_SEQ_CST);
     if (!(control->kinds & kind)) return 0;
     long call = __atomic_add_fetch(&control->calls, 1, __ATOMIC_SEQ_CST);
     int now = control->at && call == control->at;

@@ -14,6 +14,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from multiprocessing import forkserver
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -120,6 +121,14 @@ class Commands:
             first = self._context.Process(target=warm.nothing)
             first.start()
             first.join()
+
+    def cpu_s(self) -> float:
+        """The CPU time of all commands so far, apart from those started afresh."""
+        pid = forkserver._forkserver._forkserver_pid
+        ticks = (
+            Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]
+        )  # its own and of those that ended
+        return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
 
     def start(self, argv: list[str], folder: Path, fault: Fault | None = None, *, fresh: bool = False) -> Job:
         """Start a command in a folder: `gpuledger ...` or `python FILE ...`."""

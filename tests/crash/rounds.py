@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from crash.drill import Drill, Verdict
-from crash.faults import CHANGES, TAKES_SPACE, Action, Call, Fault, full_from, full_once, kill_at, tear_at, unsynced_at
-from crash.faults import READ_ONLY as ALL_REFUSED
+from crash.faults import CHANGES, READ_ONLY, TAKES_SPACE, Call, full_from, full_once, kill_at, tear_at, unsynced_at
 from crash.growing import GrowingDrill
 from crash.operations import Operation
 from crash.processes import Commands
@@ -59,11 +58,11 @@ def kills(drill: AnyDrill, wanted: int, chance: random.Random, *, exact: bool) -
     """Rounds with about this many kills in all: every call that changes names if there is room, else some of them."""
     left = wanted
     if exact:
-        calls = list(range(1, drill.count(Fault(kinds=NAMES)) + 1))
+        calls = list(range(1, drill.calls(NAMES) + 1))
         chance.shuffle(calls)
         for call in calls[: max(1, wanted * 2 // 3)]:
             left -= 1
-            yield f"call {call} of {len(calls)}", lambda at=call: drill.killed_at(Fault(at, Action.KILL, 0, NAMES))
+            yield f"call {call} of {len(calls)}", lambda at=call: drill.killed_at(kill_at(at, NAMES))
     for number in range(left):
         kind = _KINDS[number % len(_KINDS)]
         if kind in {"write", "twice"} and not exact:
@@ -73,7 +72,7 @@ def kills(drill: AnyDrill, wanted: int, chance: random.Random, *, exact: bool) -
 
 def _round(drill: AnyDrill, kind: str, chance: random.Random) -> Round:
     def some_call() -> int:
-        return chance.randint(1, max(1, drill.calls))
+        return chance.randint(1, max(1, drill.calls(CHANGES)))
 
     if kind == "write":
         return lambda: drill.killed_at(tear_at(some_call()))
@@ -83,9 +82,9 @@ def _round(drill: AnyDrill, kind: str, chance: random.Random) -> Round:
 
 
 def failures(drill: AnyDrill, wanted: int, chance: random.Random) -> Iterator[tuple[str, Round]]:
-    """Rounds in which calls fail: a disk that is full from a call on or only at one, a failing sync, a read-only lake."""
-    space, syncs = drill.count(Fault(kinds=TAKES_SPACE)), drill.count(Fault(kinds=Call.SYNC))
-    yield "read-only", lambda: drill.failing(ALL_REFUSED)
+    """Rounds in which calls fail: a disk full from a call on or only at one, a failing sync, a read-only lake."""
+    space, syncs = drill.calls(TAKES_SPACE), drill.calls(Call.SYNC)
+    yield "read-only", lambda: drill.failing(READ_ONLY)
     for number in range(max(0, wanted - 1)):
         at = chance.randint(1, max(1, syncs if number % 3 == 2 else space))
         name, fault = (("full from", full_from), ("full once", full_once), ("sync fails", unsynced_at))[number % 3]

@@ -16,6 +16,10 @@ KEY = ("gpu_uuid", "gpu_instance_id", "at_ms", "run_id")
 _MADE_UP = re.compile(r"(?<=staging/work-)[^/]+|(?<=json)\.\d+\.\d+$")
 
 
+class Unreadable(Exception):
+    """A manifest, or a file that it names, is missing or broken."""
+
+
 @dataclass(frozen=True)
 class Held:
     """The rows of a lake, in order; None where nothing was ever committed."""
@@ -61,6 +65,13 @@ def part_file(lake: Path, part: dict[str, object]) -> Path:
 
 def held(lake: Path) -> Held:
     """All rows that the manifest names."""
+    try:
+        return _held(lake)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise Unreadable(f"{lake}: {error}") from error
+
+
+def _held(lake: Path) -> Held:
     if not (lake / "manifest.json").exists():
         return Held(None)
     tables = [_plain(pq.read_table(part_file(lake, p), partitioning=None)) for p in parts(lake)]
@@ -143,8 +154,8 @@ def wrong_counts(lake: Path) -> int:
 def left_behind(lake: Path) -> list[str]:
     """Files that killed work left and that no manifest names.
 
-    Not counted is what a later sweep takes: a work folder cut off before it was locked, which is empty (after a day), and
-    notes of a recording on their way to their name (after an hour).
+    Not counted is what a later sweep takes: a work folder cut off before it was locked, which is empty (after a day),
+    and notes of a recording on their way to their name (after an hour).
     """
     named = {part_file(lake, p) for p in parts(lake)}
     out = [f for f in (lake / "samples").glob("*/*") if f not in named]

@@ -73,7 +73,7 @@ def forget_moving(folder: Path) -> None:
 
 
 def clear_asides(target: Path) -> None:
-    """Delete what killed writers left of a file that is replaced atomically. Only where there is one writer at a time."""
+    """Delete what killed writers left of a file that is replaced atomically. For files with one writer at a time."""
     for aside in target.parent.glob(f".{target.name}.*"):
         with contextlib.suppress(OSError):
             aside.unlink()

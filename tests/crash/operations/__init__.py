@@ -18,9 +18,9 @@ Prepare = Callable[[Commands, Path, Path], None]
 class Operation:
     """A command and what comes before it.
 
-    `prepare(commands, folder, data)` makes the lake `folder`/crash-lake that it starts from; `argv(data)` is the command,
-    run in that folder. `between(data)`: commands that do only some of its commits, each leading to a state that a kill may
-    leave. `grows`: it commits rows again and again, so a kill may leave any number of them.
+    `prepare(commands, folder, data)` makes the lake `folder`/crash-lake that it starts from; `argv(data)` is the
+    command, run in that folder. `between(data)`: commands that do only some of its commits, each leading to a state
+    that a kill may leave. `grows`: it commits rows again and again, so a kill may leave any number of them.
     """
 
     name: str
