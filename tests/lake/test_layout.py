@@ -20,7 +20,7 @@ import pytest
 from gpuledger.errors import LakeError
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake, Manifest
-from gpuledger.lake.parts import merge_day
+from gpuledger.lake.parts import merge_day, samples_table
 
 DAY = 1_768_867_200_000
 
@@ -396,3 +396,30 @@ def test_what_killed_writers_left_of_small_files_is_cleared(tmp_path):
     with lake.locked():
         lake.sweep()
     assert [file.exists() for file in left] == [False, False, True]
+
+
+@pytest.mark.parametrize("merges", [1, 3])
+def test_samples_read_while_their_parts_are_merged_are_of_one_state(tmp_path, monkeypatch, merges):
+    """Before the first part is read, all of them are merged and deleted: once, or each time without the lock."""
+    lake, left, real = Lake(tmp_path / "lake"), [merges], pq.read_table
+    for i in range(2):
+        import_files(lake, [write(tmp_path / f"{i}.parquet", 1, 30, offset=100 * i, days=1)])
+
+    def merged_first(path, **options):
+        if left[0]:
+            left[0] -= 1
+            import_files(lake, [write(tmp_path / "more.parquet", 1, 10, offset=1000 * (1 + left[0]), days=1)])
+            with lake.locked():
+                merge_day(lake, "2026-01-20")
+        return real(path, **options)
+
+    monkeypatch.setattr(pq, "read_table", merged_first)
+    assert samples_table(lake).num_rows == 60 + 10 * merges
+
+
+def test_a_part_that_is_really_gone_is_reported(tmp_path):
+    lake = Lake(tmp_path / "lake")
+    import_files(lake, [write(tmp_path / "a.parquet", 1, 30, days=1)])
+    lake.path(lake.manifest().parts[0]).unlink()
+    with pytest.raises(LakeError, match="names this part but it is missing"):
+        samples_table(lake)

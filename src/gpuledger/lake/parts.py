@@ -6,6 +6,7 @@ changes there; a reader makes these columns from the note, in a quarter of the t
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -43,6 +44,10 @@ _ENCODING = {
 _NOISE = {n for n, encoding in _ENCODING.items() if encoding == "BYTE_STREAM_SPLIT"} | _FEW
 _CODEC = {c: "lz4" if c in _NOISE else "zstd" for c in schema.columns()}
 _LEVEL = {c: 1 for c, codec in _CODEC.items() if codec == "zstd"}
+
+
+_LOST_PART = "restore it from a backup, or delete the lake and import again"
+_TRIES = 3
 
 
 # Where a part notes how each of its devices begins: posting the day before needs to know.
@@ -146,7 +151,7 @@ def open_part(path: Path, facts: pq.FileMetaData | None = None) -> pq.ParquetFil
     except (OSError, pa.ArrowException) as error:
         raise LakeError(
             f"{path}: the lake names this part but it cannot be read: {error}",
-            hint="restore it from a backup, or delete the lake and import again",
+            hint=_LOST_PART,
         ) from error
 
 
@@ -192,7 +197,22 @@ def merge_day(lake: Lake, day: str) -> Part:
 
 
 def samples_table(lake: Lake, since_ms: int | None = None, until_ms: int | None = None) -> pa.Table:
-    """The samples of a window, from `since_ms` up to `until_ms`, as one table."""
+    """The samples of a window, from `since_ms` up to `until_ms`, as one table; of one state of the lake.
+
+    Readers do not wait for writers: where parts were merged and deleted meanwhile, they read again, and after a few
+    tries take the lock.
+    """
+    for _ in range(_TRIES):
+        with contextlib.suppress(FileNotFoundError):
+            return _samples_now(lake, since_ms, until_ms)
+    with lake.locked():
+        try:
+            return _samples_now(lake, since_ms, until_ms)
+        except FileNotFoundError as error:
+            raise LakeError(f"{error}: the lake names this part but it is missing", hint=_LOST_PART) from error
+
+
+def _samples_now(lake: Lake, since_ms: int | None, until_ms: int | None) -> pa.Table:
     first, last = -(1 << 62) if since_ms is None else since_ms, (1 << 62) if until_ms is None else until_ms
     parts = [p for p in lake.manifest().parts if p.last_ms >= first and p.first_ms < last]
     tables = []
