@@ -7,6 +7,7 @@ the other.
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
 import shutil
@@ -28,6 +29,7 @@ READERS = (
     ("audit", "--json"),
     ("analyze", "--since", "2026-01-20T05:30Z", "--until", "2026-01-21T17:45Z", "--json"),
 )
+SAMPLES = ["python", str(Path(__file__).with_name("read_samples.py")), LAKE]
 HUNG_S = 300.0
 
 
@@ -58,6 +60,13 @@ def split(data: Path, folder: Path) -> list[Path]:
     return out
 
 
+def whole_states(files: list[Path]) -> set[int]:
+    """How many rows a lake can hold that has the first file, and each of the others whole or not at all."""
+    rows = [set(f.read_text().splitlines()[1:]) for f in files]
+    some = [itertools.combinations(rows[1:], n) for n in range(len(files))]
+    return {len(rows[0].union(*chosen)) for chosen in itertools.chain.from_iterable(some)}
+
+
 def one_after_the_other(commands: Commands, folder: Path, files: list[Path]) -> tuple[truth.Held, str]:
     """What all files make when they are imported one by one."""
     folder.mkdir()
@@ -79,8 +88,9 @@ def all_at_once(commands: Commands, folder: Path, data: Path, chance: random.Ran
     queues = [[gpuledger("import", f, "-q") for f in files[1:][n::IMPORTERS]] for n in range(IMPORTERS)]
     importers = [_Post(f"importer {n}", queue) for n, queue in enumerate(queues)]
     others = [_Post("compaction", [gpuledger(*FOLD)]), *(_Post(" ".join(r), [gpuledger(*r)]) for r in READERS)]
-    verdict = Verdict()
-    _work(commands, place, importers, others, verdict, chance, kill_share)
+    others += [_Post("samples", [SAMPLES])]
+    verdict, counts = Verdict(), whole_states(files)
+    _work(commands, place, importers, others, verdict, chance, kill_share, counts)
     must(commands, place, *FOLD)
     found = truth.held(place / LAKE)
     verdict.lost += found.lost(wanted)
@@ -96,7 +106,7 @@ def all_at_once(commands: Commands, folder: Path, data: Path, chance: random.Ran
 
 def _work(
     commands: Commands, place: Path, importers: list[_Post], others: list[_Post], verdict: Verdict,
-    chance: random.Random, kill_share: float,
+    chance: random.Random, kill_share: float, counts: set[int],
 ) -> None:  # fmt: skip
     """Keep all places busy until the importers are done."""
     over = time.monotonic() + HUNG_S
@@ -111,14 +121,14 @@ def _work(
             elif post.job is not None and post.job.alive() and time.monotonic() > post.dies_at:
                 post.job.kill()
             elif post.job is not None and not post.job.alive():
-                _ended(post, verdict, again=post in others)
+                _ended(post, verdict, counts, again=post in others)
         time.sleep(0.005)
     for post in others:
         if post.job is not None:
-            _ended(post, verdict, again=False)
+            _ended(post, verdict, counts, again=False)
 
 
-def _ended(post: _Post, verdict: Verdict, *, again: bool) -> None:
+def _ended(post: _Post, verdict: Verdict, counts: set[int], *, again: bool) -> None:
     assert post.job is not None
     done = post.job.wait()
     if done.code == KILLED:
@@ -127,6 +137,8 @@ def _ended(post: _Post, verdict: Verdict, *, again: bool) -> None:
     elif verdict.heard(post.name, done, 0):
         if "--json" in post.now and not json.loads(done.stdout):
             verdict.inconsistent.append(f"{post.name}: an empty answer")
+        if post.now == SAMPLES and int(done.stdout) not in counts:
+            verdict.inconsistent.append(f"{post.name}: {int(done.stdout)} rows are not those of whole files")
         if again:
             post.left.append(post.now)
     post.job = None
