@@ -18,11 +18,16 @@ from crash.processes import Commands, commands
 from crash.rounds import Round, Tally, failures, kills, open_drill, table
 from crash.together import all_at_once
 
+AT_ONCE = "all at once"
+MOST_SHOWN = 3
+# Operations that start many processes have this many times fewer rounds.
+COSTLY = 5
+
 
 def main() -> int:
     """Run rounds, show progress, print the table; 1 if anything was found."""
     asked = _asked()
-    chosen = [o for o in operations().values() if not asked.only or any(w in o.name for w in asked.only)]
+    chosen = [o for o in operations().values() if _wanted(o.name, asked)]
     folder = Path(tempfile.mkdtemp(prefix="gpuledger-crash-rounds-"))
     tallies: list[Tally] = []
     try:
@@ -30,17 +35,18 @@ def main() -> int:
             if made.library is None:
                 sys.stderr.write(f"{NO_COMPILER}\n")
                 return 2
-            files, share = data.make(made, folder), -(-asked.kills // len(chosen))
+            files, each = data.make(made, folder), -(-asked.kills // max(1, len(chosen)))
             for number, operation in enumerate(chosen):
                 chance = random.Random(f"{asked.seed} {operation.name}")
                 drill = open_drill(made, operation, folder / str(number), files)
+                share, few = (-(-n // (COSTLY if operation.costly else 1)) for n in (each, asked.failures))
                 killed, failed = Tally(operation.name), Tally(f"{operation.name}: failing calls")
                 tallies += [killed, failed]
                 _run(killed, kills(drill, share, chance, exact=True), share)
-                _run(failed, failures(drill, asked.failures, chance), asked.failures)
+                _run(failed, failures(drill, few, chance), few)
                 shutil.rmtree(folder / str(number))
-            if not asked.only:
-                at_once = Tally("all at once")
+            if _wanted(AT_ONCE, asked):
+                at_once = Tally(AT_ONCE)
                 tallies.append(at_once)
                 _run(at_once, _together(made, folder, files, asked), asked.together)
             cpu_s = made.cpu_s()
@@ -48,9 +54,11 @@ def main() -> int:
         shutil.rmtree(folder, ignore_errors=True)
     _say(f"\nseed {asked.seed}, {cpu_s:.0f} s of CPU\n\n{table(tallies)}")
     faults = [fault for tally in tallies for fault in tally.faults]
-    for fault in faults[:40]:
-        _say(f"\n{fault}")
     return int(bool(faults))
+
+
+def _wanted(name: str, asked: argparse.Namespace) -> bool:
+    return not asked.only or any(part in name for part in asked.only)
 
 
 def _say(text: str) -> None:
@@ -78,7 +86,10 @@ def _together(made: Commands, folder: Path, files: Path, asked: argparse.Namespa
 def _run(tally: Tally, rounds: Iterator[tuple[str, Round]], expected: int) -> None:
     begun = shown = time.monotonic()
     for kind, go in rounds:
+        known = len(tally.faults)
         tally.add(kind, go())
+        for fault in tally.faults[known:][:MOST_SHOWN]:
+            _say(f"  {fault}")
         if time.monotonic() - shown > 10 or tally.rounds == 1 or tally.rounds == expected:
             shown = time.monotonic()
             wrong = f", {len(tally.faults)} with faults" if tally.faults else ""

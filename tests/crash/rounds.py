@@ -55,14 +55,17 @@ def open_drill(commands: Commands, operation: Operation, folder: Path, data: Pat
 
 
 def kills(drill: AnyDrill, wanted: int, chance: random.Random, *, exact: bool) -> Iterator[tuple[str, Round]]:
-    """Rounds with about this many kills in all: every call that changes names if there is room, else some of them."""
+    """Rounds with about this many kills in all. Two thirds are at calls that change names: every one of them if there
+    is room. Each such round is killed at one, and on its second attempt at another.
+    """
     left = wanted
     if exact:
         calls = list(range(1, drill.calls(NAMES) + 1))
         chance.shuffle(calls)
-        for call in calls[: max(1, wanted * 2 // 3)]:
-            left -= 1
-            yield f"call {call} of {len(calls)}", lambda at=call: drill.killed_at(kill_at(at, NAMES))
+        for one, other in list(zip(calls, reversed(calls), strict=True))[: max(1, wanted // 3)]:
+            left -= 2
+            faults = kill_at(one, NAMES), kill_at(other, NAMES)
+            yield f"calls {one} and {other} of {len(calls)}", lambda faults=faults: drill.killed_at(*faults)
     for number in range(left):
         kind = _KINDS[number % len(_KINDS)]
         if kind in {"write", "twice"} and not exact:
@@ -84,8 +87,10 @@ def _round(drill: AnyDrill, kind: str, chance: random.Random) -> Round:
 def failures(drill: AnyDrill, wanted: int, chance: random.Random) -> Iterator[tuple[str, Round]]:
     """Rounds in which calls fail: a disk full from a call on or only at one, a failing sync, a read-only lake."""
     space, syncs = drill.calls(TAKES_SPACE), drill.calls(Call.SYNC)
+    if wanted < 1:
+        return
     yield "read-only", lambda: drill.failing(READ_ONLY)
-    for number in range(max(0, wanted - 1)):
+    for number in range(wanted - 1):
         at = chance.randint(1, max(1, syncs if number % 3 == 2 else space))
         name, fault = (("full from", full_from), ("full once", full_once), ("sync fails", unsynced_at))[number % 3]
         yield f"{name} call {at}", lambda fault=fault, at=at: drill.failing(fault(at))

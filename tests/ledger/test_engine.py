@@ -21,6 +21,7 @@ from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.errors import LakeError
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
+from gpuledger.lake.parts import merge_day
 from gpuledger.ledger import lines
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.store import TABLES, Ledger
@@ -194,3 +195,15 @@ def test_a_full_disk_names_the_ledger_and_leaves_it_as_it_was(tmp_path, limits, 
     assert "Traceback" not in capsys.readouterr().err
     assert not Ledger(lake).manifest().days
     assert post_lake(lake, limits).samples == 30
+
+
+def test_posting_deletes_parts_that_a_killed_posting_had_merged(tmp_path, limits, monkeypatch):
+    lake = Lake(tmp_path / "lake")
+    for name, first in (("a", 0), ("b", 40)):
+        import_files(lake, [write_samples(tmp_path, name, minutes("A", make.DAY + first * 60_000, 30))])
+    with monkeypatch.context() as patch, lake.locked():
+        patch.setattr(Lake, "sweep", lambda _lake: None)
+        merge_day(lake, "2026-01-20")
+    assert len(list(lake.root.glob("samples/*/*"))) == 3
+    post_lake(lake, limits)
+    assert len(list(lake.root.glob("samples/*/*"))) == 1

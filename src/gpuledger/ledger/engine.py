@@ -45,6 +45,7 @@ def post_lake(
         result.days_clean = len(lake.manifest().days())
         return result
     with lake.locked(), writing(lake):
+        lake.sweep()  # parts that a killed posting had merged
         stale = _stale_days(lake, ledger, rules)
         result.days_clean = len(lake.manifest().days()) - len(stale)
         # Each day's parts become one first: posting a day also reads how the next one begins.

@@ -21,6 +21,7 @@ class Operation:
     `prepare(commands, folder, data)` makes the lake `folder`/crash-lake that it starts from; `argv(data)` is the
     command, run in that folder. `between(data)`: commands that do only some of its commits, each leading to a state
     that a kill may leave. `grows`: it commits rows again and again, so a kill may leave any number of them.
+    `costly`: it starts interpreters of its own, so it gets fewer rounds.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Operation:
     prepare: Prepare = lambda _commands, _folder, _data: None
     between: Callable[[Path], list[list[str]]] = lambda _data: []
     grows: bool = False
+    costly: bool = False
 
 
 def gpuledger(*argv: str | Path) -> list[str]:

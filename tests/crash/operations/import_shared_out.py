@@ -14,4 +14,4 @@ def argv(data: Path) -> list[str]:
     return ["python", str(SCRIPT), LAKE, str(data / "more")]
 
 
-operation = Operation("import, shared out", argv, import_more.prepare)
+operation = Operation("import, shared out", argv, import_more.prepare, costly=True)
