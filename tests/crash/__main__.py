@@ -71,6 +71,7 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--kills", type=int, default=50, help="how many kills, over all operations")
     parser.add_argument("--failures", type=int, default=10, help="rounds with failing calls, for each operation")
     parser.add_argument("--seed", type=int, default=1, help="another seed kills at other moments")
+    parser.add_argument("--together", type=int, default=1, help="rounds of importers, compaction and readers at once")
     parser.add_argument(
         "--only", action="append", metavar="TEXT", help="operations with this in their name; repeatable"
     )
