@@ -18,6 +18,7 @@ from crash.processes import Commands, commands
 from crash.rounds import Round, Tally, failures, kills, open_drill, table
 from crash.together import all_at_once
 
+FIGURES = ("<!-- figures -->", "<!-- end of figures -->")
 AT_ONCE = "all at once"
 MOST_SHOWN = 3
 # Operations that start many processes have this many times fewer rounds.
@@ -52,7 +53,10 @@ def main() -> int:
             cpu_s = made.cpu_s()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    _say(f"\nseed {asked.seed}, {cpu_s:.0f} s of CPU\n\n{table(tallies)}")
+    figures = f"{table(tallies)}\n\nSeed {asked.seed}; {cpu_s:.0f} s of CPU."
+    _say(f"\n{figures}")
+    if asked.update:
+        _update(asked.update, figures)
     faults = [fault for tally in tallies for fault in tally.faults]
     return int(bool(faults))
 
@@ -75,7 +79,14 @@ def _asked() -> argparse.Namespace:
     parser.add_argument(
         "--only", action="append", metavar="TEXT", help="operations with this in their name; repeatable"
     )
+    parser.add_argument("--update", type=Path, metavar="FILE", help="put the table between the marks of this file")
     return parser.parse_args()
+
+
+def _update(file: Path, figures: str) -> None:
+    before, _, rest = file.read_text(encoding="utf-8").partition(FIGURES[0])
+    _, _, after = rest.partition(FIGURES[1])
+    file.write_text(f"{before}{FIGURES[0]}\n{figures}\n{FIGURES[1]}{after}", encoding="utf-8")
 
 
 def _together(made: Commands, folder: Path, files: Path, asked: argparse.Namespace) -> Iterator[tuple[str, Round]]:

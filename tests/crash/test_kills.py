@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from crash.drill import Drill
-from crash.faults import CHANGES, LAKE, Call, kill_at
-from crash.operations import Operation, import_more, operations
+from crash.faults import CHANGES, LAKE, READ_ONLY, Call, kill_at
+from crash.operations import Operation, gpuledger, import_more, must, operations
 from crash.processes import KILLED, Commands
 from crash.rounds import Tally, failures, kills, open_drill
 from crash.together import all_at_once
 
 KILLS = int(os.environ.get("GPULEDGER_CRASH_KILLS", "2"))
-FAILURES = int(os.environ.get("GPULEDGER_CRASH_FAILURES", "1"))
+FAILURES = int(os.environ.get("GPULEDGER_CRASH_FAILURES", "2"))
 
 
 @pytest.mark.parametrize("name", sorted(name for name, o in operations().items() if not o.costly))
@@ -34,6 +34,18 @@ def test_a_kill_or_a_failing_disk_loses_nothing_and_running_it_again_finishes(
 def test_importers_compaction_and_readers_at_once(real_commands: Commands, files: Path, tmp_path: Path) -> None:
     verdict = all_at_once(real_commands, tmp_path / "together", files, random.Random(4), kill_share=0.15)
     assert verdict.good, verdict
+
+
+def test_readers_work_on_a_lake_that_may_only_be_read(exact_commands: Commands, files: Path, tmp_path: Path) -> None:
+    must(exact_commands, tmp_path, "import", files / "fleet", "-q")
+    must(exact_commands, tmp_path, "analyze", "-q")
+    for command in ("analyze", "audit"):
+        wanted = exact_commands.run(gpuledger(command, "--json"), tmp_path)
+        got = exact_commands.run(gpuledger(command, "--json"), tmp_path, READ_ONLY)
+        assert (got.code, got.stdout) == (0, wanted.stdout), got
+    refused = exact_commands.run(gpuledger("import", files / "more", "-q"), tmp_path, READ_ONLY)
+    assert refused.code == 2
+    assert "read-only" in refused.stderr.lower()
 
 
 def test_a_kill_while_clearing_up_after_a_kill(exact_commands: Commands, files: Path, tmp_path: Path) -> None:
