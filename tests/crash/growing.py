@@ -17,7 +17,7 @@ from crash.faults import LAKE, Call, Fault
 from crash.operations import Operation, gpuledger
 from crash.processes import KILLED, Commands, Job, Outcome
 
-LOOK_EVERY_S = 0.002
+LOOK_EVERY_S = 0.005
 
 
 class GrowingDrill:
@@ -122,6 +122,7 @@ class Committed:
     def __init__(self) -> None:
         self.keys: set[tuple[object, ...]] = set()
         self._read: set[Path] = set()
+        self._last = (0, 0)
 
     def watch(self, lake: Path, job: Job, seconds: float = float("inf")) -> None:
         """Look again and again until a command ends or time is up."""
@@ -132,6 +133,13 @@ class Committed:
 
     def look(self, lake: Path) -> None:
         """Take in the rows of parts that are new. A part merged in the meantime is found under its new name."""
+        try:
+            found = (lake / "manifest.json").stat()
+        except FileNotFoundError:
+            return
+        if (found.st_ino, found.st_mtime_ns) == self._last:
+            return
+        self._last = found.st_ino, found.st_mtime_ns
         for part in truth.parts(lake):
             file = truth.part_file(lake, part)
             if file in self._read:

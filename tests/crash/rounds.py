@@ -55,14 +55,14 @@ def open_drill(commands: Commands, operation: Operation, folder: Path, data: Pat
 
 
 def kills(drill: AnyDrill, wanted: int, chance: random.Random, *, exact: bool) -> Iterator[tuple[str, Round]]:
-    """Rounds with about this many kills in all. Two thirds are at calls that change names: every one of them if there
-    is room. Each such round is killed at one, and on its second attempt at another.
+    """Rounds with about this many kills in all. Most are at calls that change names: every one of them if there is
+    room. Each such round is killed at one, and on its second attempt at another.
     """
     left = wanted
     if exact:
         calls = list(range(1, drill.calls(NAMES) + 1))
         chance.shuffle(calls)
-        for one, other in list(zip(calls, reversed(calls), strict=True))[: max(1, wanted // 3)]:
+        for one, other in list(zip(calls, reversed(calls), strict=True))[: max(1, wanted * 2 // 5)]:
             left -= 2
             faults = kill_at(one, NAMES), kill_at(other, NAMES)
             yield f"calls {one} and {other} of {len(calls)}", lambda faults=faults: drill.killed_at(*faults)
