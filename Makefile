@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 LOCK := requirements/dev.lock
+RUN_LOCK := requirements/all.lock
 TRAIN := requirements/train.txt
 TRAIN_STAMP := $(VENV)/.installed-train
 LOCKED := $(VENV)/locked.txt
 SPREAD := --numprocesses auto --dist worksteal
 
-.PHONY: help demo test test-train test-outside coverage lint format docs reference bench bench-truth bench-plans bench-viewers screenshots lock clean
+.PHONY: help demo test test-train test-outside coverage lint format docs reference bench bench-truth bench-plans bench-viewers screenshots wheel sbom audit lock clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -98,8 +99,25 @@ bench-viewers: $(STAMP) ## the dashboard under 200 and 1,000 viewers
 screenshots: $(STAMP) ## pictures of the dashboard for the documentation
 	$(BIN)/python benchmarks/screenshots.py
 
+wheel: $(STAMP) ## build the wheel and the source archive into dist/; the same commit gives the same bytes
+	@rm -rf dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
+	@rm -f dist/.gitignore
+	@awk '/^uv==/{on=1} on{print} on&&!/\\$$/{exit}' $(LOCK) > dist/uv.lock
+	@cd dist && sha256sum *.whl *.tar.gz
+
+sbom: $(STAMP) ## write dist/gpuledger.cdx.json: what a full install brings along (CycloneDX)
+	@mkdir -p dist
+	$(BIN)/uv tool run --quiet --from "$$(grep -o '^cyclonedx-bom==[^ ;]*' requirements/release.in)" cyclonedx-py requirements $(RUN_LOCK) \
+	  --pyproject pyproject.toml --mc-type application --output-reproducible --of JSON -o dist/gpuledger.cdx.json
+
+audit: $(STAMP) ## look for known vulnerabilities in everything locked
+	@for lock in $(RUN_LOCK) $(LOCK); do \
+	  $(BIN)/uv tool run --quiet --from "$$(grep -o '^pip-audit==[^ ;]*' requirements/release.in)" pip-audit --requirement $$lock --disable-pip --require-hashes --strict || exit 1; done
+
 lock: ## resolve the locked versions again
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra all pyproject.toml -o $(RUN_LOCK)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev --extra charts --extra otel --extra plan --extra ray --extra tui --extra web --extra xlsx pyproject.toml requirements/tools.in -o $(LOCK)
 
 clean: ## remove what was made
-	rm -rf $(VENV) site gpuledger-demo gpuledger-data .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	rm -rf $(VENV) site dist gpuledger-demo gpuledger-data .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

@@ -135,7 +135,7 @@ def run(name: str, work: Path, gpus: int) -> dict[str, float]:
     facts.setdefault("seconds", facts.get("seconds_whole", 0.0))
     facts.setdefault("rows", facts.get("samples", 0))
     # Posting starts a worker a core: its peak is its own and all of theirs.
-    facts["peak_mib"] += facts.get("child_peak_mib", 0.0) * (os.cpu_count() or 1)
+    facts["peak_mib"] += facts.get("child_peak_mib", 0.0) * len(os.sched_getaffinity(0))
     return facts
 
 

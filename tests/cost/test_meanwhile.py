@@ -112,7 +112,7 @@ def told(capfd: pytest.CaptureFixture[str], lake: Lake, command: str) -> tuple[i
     return code, " ".join(" ".join(capfd.readouterr()).split())
 
 
-@pytest.mark.parametrize(("command", "table"), [("audit", "days"), ("analyze", "days"), ("analyze", "lines")])
+@pytest.mark.parametrize(("command", "table"), [("audit", "days"), ("analyze", "days"), ("analyze", "gpu-hours")])
 def test_a_missing_file_of_the_ledger_is_named_with_the_next_step(
     lake: Lake, capfd: pytest.CaptureFixture[str], command: str, table: str
 ) -> None:

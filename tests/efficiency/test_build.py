@@ -290,10 +290,11 @@ def test_no_lake_no_books_no_such_source(tmp_path: Path, small_fleet: tuple[Lake
         efficiency_statement(small_fleet[0], achievable="guess")
 
 
-def test_a_broken_file_of_the_books_is_said(books: Callable[..., Lake], line: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("table", ["days", "hours", "gpu-hours", "spells"])
+def test_a_broken_file_of_the_books_is_said(books: Callable[..., Lake], line: Callable[..., Any], table: str) -> None:
     lake = books(line(0, util=0.5))
-    (file,) = lake.ledger_dir.glob("*/*.lines.parquet")
-    file.write_bytes(file.read_bytes()[:200])
+    (file,) = lake.ledger_dir.glob(f"*/*.{table}.parquet")
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
     with pytest.raises(LakeError, match="cannot be read") as caught:
         efficiency_statement(lake)
     assert "delete the ledger folder" in caught.value.hint

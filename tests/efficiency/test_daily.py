@@ -11,15 +11,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.statement import to_json
 from gpuledger.lake.layout import Lake
-from gpuledger.ledger import fleet_hours, lines, spells
+from gpuledger.ledger import fleet_hours, gpu_hours, lines, spells
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.owners import By
 from gpuledger.ledger.read.scope import NO_NAMESPACE, UNALLOCATED, Scope
-from gpuledger.ledger.store import HOURS, DayWriter, Ledger, PostedDay
+from gpuledger.ledger.store import GPU_HOURS, HOURS, DayWriter, Ledger, PostedDay
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, day_start_ms, utc_day
 
 START = day_start_ms("2026-01-20")
@@ -30,7 +32,7 @@ def forget_days(lake: Lake) -> None:
     ledger = Ledger(lake)
     with lake.locked():
         for day in ledger.manifest().days:
-            ledger.commit(msgspec.structs.replace(day, daily=False, hourly=False))
+            ledger.commit(msgspec.structs.replace(day, daily=False, hourly=False, by_gpu=False))
 
 
 @pytest.fixture
@@ -105,6 +107,48 @@ def test_the_hours_of_the_fleet_are_read_from_their_own_table(lake: Lake) -> Non
     doubled = table.set_column(table.column_names.index("samples"), "samples", pc.multiply(table["samples"], 2))
     pq.write_table(doubled, file)
     assert [h.samples for h in efficiency_statement(lake).hours][:24] == [2 * h.samples for h in before[:24]]
+
+
+def test_the_hours_of_gpus_are_read_from_their_own_table(lake: Lake) -> None:
+    """Unless owners are asked for: the table does not tell them apart."""
+    whole, of_cluster = efficiency_statement(lake), efficiency_statement(lake, Scope(clusters=("c1",)))
+    assert whole.util_power == of_cluster.util_power
+    file = Ledger(lake).files_of(Ledger(lake).manifest().days[0], GPU_HOURS)[0]
+    table = pq.read_table(file)
+    assert table.num_rows == 48
+    halved = table.set_column(table.column_names.index("pif_uj"), "pif_uj", pc.divide(table["pif_uj"], 2))
+    pq.write_table(halved, file)
+    assert efficiency_statement(lake).util_power != whole.util_power
+    assert efficiency_statement(lake, Scope(clusters=("c1",))).util_power == whole.util_power
+
+
+ONE_LINE = st.tuples(
+    st.sampled_from(["a", "b"]),
+    st.sampled_from([None, "1"]),
+    st.integers(0, 3),
+    st.sampled_from([None, 300_000, 700_000]),
+    st.integers(0, 2**40),
+)
+
+
+@given(st.lists(ONE_LINE, max_size=30))
+def test_hours_of_gpus_hold_the_sums_of_their_lines_and_the_highest_limit(rows: list[Any]) -> None:
+    made = [
+        {"gpu_uuid": uuid, "gpu_instance_id": slice_, "hour_ms": h * MS_PER_HOUR, "grain_ms": MS_PER_HOUR}
+        | {"limit_mw": limit, "observed_ms": x}
+        for uuid, slice_, h, limit, x in rows
+    ]
+    zero = {f.name: 0 for f in lines.coded_schema() if not f.nullable}
+    table = lines.coded(pa.Table.from_pylist([zero | row for row in made], schema=lines.arrow_schema()))
+    wanted: dict[tuple[Any, ...], tuple[int | None, int]] = {}
+    for uuid, slice_, h, limit, x in rows:
+        before, total = wanted.get((uuid, slice_, h), (None, 0))
+        limits = [one for one in (before, limit) if one is not None]
+        wanted[uuid, slice_, h] = (max(limits, default=None), total + x)
+    found = gpu_hours.of_lines(table).to_pylist()
+    keys = [(r["gpu_uuid"], r["gpu_instance_id"], r["hour_ms"] // MS_PER_HOUR) for r in found]
+    assert len(keys) == len(wanted)
+    assert dict(zip(keys, ((r["limit_mw"], r["observed_ms"]) for r in found), strict=True)) == wanted
 
 
 def test_sums_that_pass_two_to_the_63_stay_apart() -> None:

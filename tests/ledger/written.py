@@ -133,7 +133,7 @@ def make_version_1(lake: Lake, *, folded: bool = False, samples_kept: bool = Tru
         table = ledger.read("lines", day.day)
         pq.write_table(version_1(table, MS_PER_DAY if folded else HOUR), ledger.files_of(day, "lines")[0])
         pq.write_table(version_1(table, MS_PER_DAY), ledger.files_of(day, "days")[0])
-        was = {"rules": "version 1", "folded": folded, "samples_kept": samples_kept, "hourly": False}
+        was = {"rules": "version 1", "folded": folded, "samples_kept": samples_kept, "hourly": False, "by_gpu": False}
         days.append(msgspec.structs.replace(day, **was))
     manifest = msgspec.json.encode(LedgerManifest(1, tuple(days)))
     (ledger.root / "manifest.json").write_bytes(manifest)

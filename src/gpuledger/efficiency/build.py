@@ -68,19 +68,19 @@ def _stated(
 ) -> EfficiencyStatement:
     """The analyses, without findings."""
     scope, found = books.scope, read_accounts(books, () if by is None else by.labels)
-    accounts = make_accounts(found, calibration)
-    main = main_rows(accounts)
-    devices = Groups(accounts, accounts.device, accounts.devices)
-    capacities = device_capacities(accounts, devices, main, source, calibration)
-    lines, fleet_lines, share = hour_lines(books, found), fleet_hours(books, found), np.nan_to_num(capacities.share)
-    idle_ms = longest_idle_ms(quiet_spells(books, found), scope, accounts.devices)
     with ThreadPoolExecutor(1) as aside:  # reading and adding up lines leaves Python free for the rows
+        idle_later = aside.submit(longest_idle_ms, quiet_spells(books, found), scope, len(found.days.host))
+        accounts = make_accounts(found, calibration)
+        main = main_rows(accounts)
+        devices = Groups(accounts, accounts.device, accounts.devices)
+        capacities = device_capacities(accounts, devices, main, source, calibration)
+        lines, fleet_lines, share = hour_lines(books, found), fleet_hours(books, found), np.nan_to_num(capacities.share)
         sums_later = aside.submit(
             gather, lines, fleet_lines, books.names, capacities.seen_tflops, capacities.board, share
         )
-        per_gpu = gpu_rows(accounts, devices, main, found.days, found.unobserved_ms, idle_ms, limits)
         by_model, health = model_rows(accounts), health_analysis(found)
         whole, capacity = fleet(accounts), capacity_analysis(capacities, source)
+        per_gpu = gpu_rows(accounts, devices, main, found.days, found.unobserved_ms, idle_later.result(), limits)
         sums = sums_later.result()
     unknown = capacities.achievable.unknown
     why = unknown[min(unknown)].why if unknown else "no PIF"

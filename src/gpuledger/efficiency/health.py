@@ -6,7 +6,7 @@ reports them again, so a board counts the largest figure of its instances, not t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -76,20 +76,7 @@ def health_analysis(found: AccountSums) -> HealthAnalysis:
     boards = {name: np.maximum.reduceat(values, first) for name, values in by_device.items()}
     faults = np.sum([boards[name] for name in FAULTS], axis=0) > 0
     heat = 100 * boards["thermal_ms"] > THERMAL_ABOVE_PCT * boards["throttle_ms"]
-    rows, named = [], np.flatnonzero(faults | heat)
-    figures = zip(*(values[named].tolist() for values in boards.values()), strict=True)
-    for board, found_there in zip(named.tolist(), figures, strict=True):
-        devices = slice(first[board], first[board + 1] if board + 1 < len(first) else len(account))
-        spots = list(zip(found.days.host[devices], found.days.gpu_index[devices], strict=True))
-        host = next((host for host, _ in spots if host), None)
-        row = HealthRow(
-            gpu_uuid=found.labels["gpu_uuid"][account[first[board]]] or "",
-            gpu_model=found.labels["gpu_model"][account[first[board]]],
-            host=host,
-            gpu_index=next((index for at, index in spots if at == host and index), None),
-            **_figures(dict(zip(boards, found_there, strict=True))),
-        )
-        rows.append(row)
+    rows = _rows(found, boards, account, first, np.flatnonzero(faults | heat))
     total = {name: float(boards[name].sum()) for name in HEALTH}
     return HealthAnalysis(
         gpus=len(first),
@@ -99,8 +86,43 @@ def health_analysis(found: AccountSums) -> HealthAnalysis:
     )
 
 
+def _rows(
+    found: AccountSums, boards: Mapping[str, np.ndarray], account: np.ndarray, first: np.ndarray, named: np.ndarray
+) -> Iterator[HealthRow]:
+    """The rows of some boards. By position, in the order of the fields: names would take most of the time."""
+    at, ends = account[first[named]].tolist(), np.append(first[1:], len(account))[named].tolist()
+    spots = [_place(found, slice(start, end)) for start, end in zip(first[named].tolist(), ends, strict=True)]
+    known = boards["throttle_ms"][named]
+    shares = [
+        [NO_REASONS if not ms else 100 * part / ms for part, ms in zip(parts.tolist(), known.tolist(), strict=True)]
+        for parts in (boards[name][named] for name in ("thermal_ms", "power_capped_ms"))
+    ]
+    hottest = [
+        [why if degrees < 0 else degrees for degrees in boards[name][named].tolist()]
+        for name, why in _NO_TEMPERATURE.items()
+    ]
+    uuid, model = ([found.labels[name][row] for row in at] for name in ("gpu_uuid", "gpu_model"))
+    columns = (
+        [text or "" for text in uuid],
+        model,
+        [host for host, _ in spots],
+        [index for _, index in spots],
+        *(boards[name][named].astype(np.int64).tolist() for name in FAULTS),
+        *shares,
+        *hottest,
+    )
+    return (HealthRow(*row) for row in zip(*columns, strict=True))
+
+
+def _place(found: AccountSums, devices: slice) -> tuple[str | None, str | None]:
+    """The host of a board, and its index there."""
+    hosts, indices = found.days.host[devices], found.days.gpu_index[devices]
+    host = next((host for host in hosts if host), None)
+    return host, next((index for at, index in zip(hosts, indices, strict=True) if at == host and index), None)
+
+
 def _figures(found: Mapping[str, float]) -> dict[str, Any]:
-    """What a board and the fleet both have."""
+    """What the fleet has, as a board does."""
     known = found["throttle_ms"]
     shares = {"thermal_pct": found["thermal_ms"], "power_capped_pct": found["power_capped_ms"]}
     return {

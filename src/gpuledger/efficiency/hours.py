@@ -14,6 +14,7 @@ from gpuledger.efficiency.statement import Figure, HourRow, UtilPowerCell
 from gpuledger.lake.names import Names
 from gpuledger.ledger.cells import classify
 from gpuledger.ledger.fleet_hours import SUMS
+from gpuledger.ledger.gpu_hours import SUMS as _SUMS
 from gpuledger.ledger.read.adding import Sums, apart, distinct
 from gpuledger.ledger.read.columns import Rows, kept
 from gpuledger.ledger.read.rollup import state_codes
@@ -23,7 +24,6 @@ from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, PPM, Unknown, ratio
 BINS = 20
 Period = tuple[int, int]  # start and length
 _KEYS = ("device", "hour_ms", "grain_ms")
-_SUMS = ("observed_ms", "util_ppm_ms", "util_ms", "pif_uj", "pif_ms", "power_uj", "power_ms")
 _HALF_HOUR_MS = 1_800_000
 _LABELS = ("gpu_model", "tensor_precision", "namespace", "state")
 

@@ -63,8 +63,8 @@ class Order(msgspec.Struct, frozen=True):
 
 
 def cores() -> int:
-    """How many processes are worth starting here."""
-    return os.cpu_count() or 1
+    """How many processes are worth starting here: the cores this process may use, which may be fewer than there are."""
+    return len(os.sched_getaffinity(0))
 
 
 class Workers:

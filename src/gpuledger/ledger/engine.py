@@ -56,9 +56,8 @@ def post_lake(
         for done in _run([task for task, _, _ in ready.values()], wanted, progress, left):
             posted, rows = ready[done.day][1:]
             pieces = left[done.day]
-            made = {"pieces": len(pieces), "daily": True, "hourly": True}
-            whole = replace(posted, samples=done.samples, conflicts=rows - done.samples, **made)
-            ledger.commit(replace(whole, joined=done.joined))
+            counted = {"samples": done.samples, "conflicts": rows - done.samples, "joined": done.joined}
+            ledger.commit(replace(posted.written(len(pieces)), **counted))
             result.joined += [] if done.joined is None else [done.joined]
             result.days_posted.append(done.day)
             result.samples += done.posted

@@ -4,6 +4,7 @@
     LAKE/ledger/DAY/GENERATION-PIECE.lines.parquet, .spells.parquet, .pods.parquet
                                       .days.parquet: the lines added up over the day, for statements of whole days
                                       .hours.parquet: the lines added up over the devices, for the hours of the fleet
+                                      .gpu-hours.parquet: the lines added up over owners and states
 
 A day is posted from its own samples and the first sample of the next. When either gained a part, the devices in that
 part are stale on that day. Files are written under a new generation; the manifest that names them is replaced last.
@@ -26,7 +27,7 @@ from gpuledger.lake.layout import Lake, Manifest, sync, write_atomically
 from gpuledger.lake.parquet_files import ParquetFileWriter, write_parquet
 from gpuledger.lake.parts import devices_of
 from gpuledger.lake.staging import clear_asides
-from gpuledger.ledger import fleet_hours, lines
+from gpuledger.ledger import fleet_hours, gpu_hours, lines
 from gpuledger.ledger.daily import fold_days
 from gpuledger.ledger.jobs.counts import JoinCounts
 
@@ -38,6 +39,8 @@ GROUP_ROWS = 1 << 15
 TABLES = ("lines", "spells", "pods")
 DAYS = "days"
 HOURS = "hours"
+GPU_HOURS = "gpu-hours"
+_WRITTEN = (*TABLES, DAYS, GPU_HOURS)
 
 
 class PostedDay(msgspec.Struct, frozen=True):
@@ -60,6 +63,11 @@ class PostedDay(msgspec.Struct, frozen=True):
     hourly: bool = False
     jobs: str = ""
     joined: JoinCounts | None = None
+    by_gpu: bool = False
+
+    def written(self, pieces: int) -> PostedDay:
+        """The day with its files as `DayWriter` writes them, in a number of pieces."""
+        return msgspec.structs.replace(self, pieces=pieces, daily=True, hourly=True, by_gpu=True)
 
 
 class LedgerManifest(msgspec.Struct, frozen=True):
@@ -151,7 +159,7 @@ class Ledger:
     def put(self, posted: PostedDay, tables: dict[str, pa.Table]) -> None:
         """Replace one day by these tables; without tables, only what is said of it. Call inside the lake's lock."""
         if tables:
-            posted = msgspec.structs.replace(posted, pieces=1, daily=True, hourly=True)
+            posted = posted.written(1)
             with DayWriter(self, posted.day, posted.generation) as writer:
                 for name, table in tables.items():
                     writer.add(name, table)
@@ -189,8 +197,8 @@ class DayWriter:
     ) -> None:
         """`without`: columns of lines that are zero throughout; readers take what a file lacks as zero."""
         self._without = without
-        self._files = {name: ledger.file(day, generation, name, piece) for name in (*TABLES, DAYS)}
-        self._waiting: dict[str, list[pa.Table]] = {name: [] for name in (*TABLES, DAYS)}
+        self._files = {name: ledger.file(day, generation, name, piece) for name in _WRITTEN}
+        self._waiting: dict[str, list[pa.Table]] = {name: [] for name in _WRITTEN}
         self._writers: dict[str, ParquetFileWriter] = {}
         self._hours_file = ledger.file(day, generation, HOURS, piece)
         self._hours: list[pa.Table] = []
@@ -206,6 +214,7 @@ class DayWriter:
             table = lines.coded(table)
             self.samples += int(pc.sum(table["samples"]).as_py() or 0)
             self.add(DAYS, fold_days(table))
+            self.add(GPU_HOURS, gpu_hours.of_lines(table))
         waiting = self._waiting[name]
         waiting.append(table)
         if name not in self._writers or sum(t.num_rows for t in waiting) >= GROUP_ROWS:
@@ -216,7 +225,7 @@ class DayWriter:
         rests = name not in self._writers and sum(t.num_rows for t in tables) < GROUP_ROWS
         if name == "lines" and not rests:
             self._hours.append(fleet_hours.of_lines(pa.concat_tables(tables)))
-        if name in ("lines", DAYS):
+        if name in ("lines", DAYS, GPU_HOURS):
             tables = [lines.as_written(t, self._without) for t in tables]
         table = pa.concat_tables(tables).unify_dictionaries()
         if name not in self._writers:

@@ -182,7 +182,7 @@ def _commit(lake: Lake, limits: Thresholds, days: Sequence[int], done: Sequence[
     for day in days:
         samples, conflicts = (sum(part[day] for part in parts) for parts in _columns(done))
         posted = PostedDay(utc_day(day * MS_PER_DAY), 1, (), (), samples, conflicts, rules, samples_kept=False)
-        ledger.commit(msgspec.structs.replace(posted, pieces=len(done), daily=True, hourly=True))
+        ledger.commit(posted.written(len(done)))
 
 
 def _columns(done: Sequence[SharePosted]) -> tuple[list[dict[int, int]], list[dict[int, int]]]:

@@ -17,7 +17,8 @@ _HALF = 1 << _HALF_BITS
 _EXACT = 1 << 53  # whole numbers up to here are floats without rounding
 _SPLIT_FROM = 1 << 42  # up to here, two million rows add up below 2**63
 _HIGH = " high"
-_NEW_ROWS = 1 << 15
+_NEW_ROWS = 1 << 11
+Table = tuple[list[np.ndarray], dict[str, np.ndarray]]  # keys, and columns by name
 
 
 def runs(keys: Sequence[np.ndarray]) -> tuple[np.ndarray | None, np.ndarray]:
@@ -58,21 +59,23 @@ def added(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
 def grouped(
     keys: list[np.ndarray], columns: Mapping[str, np.ndarray], ends: Mapping[str, np.ufunc] = MappingProxyType({})
 ) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
-    """A piece added up by its keys, whole numbers from -1 on; `ends`: columns that are not sums."""
+    """A piece added up by its keys, whole numbers from -1 on; `ends`: columns that are not sums. No order is promised.
+
+    The arrays may be those given, and one array may be under several names.
+    """
     order, starts = runs([key + 1 for key in keys])
-    if len(starts) == len(keys[0]) and order is None:
-        return [np.array(key) for key in keys], {name: np.array(values) for name, values in columns.items()}
-    out, alone, made = {}, len(starts) == len(keys[0]), dict[tuple[int, np.ufunc], np.ndarray]()
+    if len(starts) == len(keys[0]):
+        return keys, dict(columns)
+    out, made = {}, dict[tuple[int, np.ufunc], np.ndarray]()
     for name, values in columns.items():
         how = ends.get(name, np.add)
         same = made.get((id(values), how))
         if same is not None:  # times known are mostly the time observed: one array under many names
-            out[name] = same.copy()
+            out[name] = same
         elif name not in ends and not values.any():  # most columns of most fleets are zero
             out[name] = np.zeros(len(starts), values.dtype)
         else:
-            ordered = values if order is None else values[order]
-            out[name] = made[id(values), how] = ordered if alone else how.reduceat(ordered, starts)
+            out[name] = made[id(values), how] = how.reduceat(values if order is None else values[order], starts)
     first = starts if order is None else order[starts]
     return [key[first] for key in keys], out
 
@@ -80,8 +83,8 @@ def grouped(
 class Accumulator:
     """Sums by whole-number keys over pieces that come one after the other, in memory that follows the keys.
 
-    Rows are kept in order of their keys; a piece is added to the rows it meets. Columns that could pass 2**63 are kept
-    in halves, so the order of pieces cannot change a digit.
+    Rows are kept as they first came: those of one day stand as they do the next, so a piece meets rows next to each
+    other. Columns that could pass 2**63 are kept in halves, so the order of pieces cannot change a digit.
     """
 
     def __init__(self, most: Sequence[str] = (), least: Sequence[str] = ()) -> None:
@@ -89,10 +92,10 @@ class Accumulator:
         self._keys: list[np.ndarray] = []
         self._columns: dict[str, np.ndarray] = {}
         # Rows with keys not met before wait until they are many.
-        self._new: list[tuple[list[np.ndarray], dict[str, np.ndarray]]] = []
+        self._new: list[Table] = []
         self._new_rows = 0
         self._sizes: list[int] = []
-        self._held = np.zeros(0, np.int64)
+        self._held = self._rows = np.zeros(0, np.int64)  # one number for the keys of each row, rising, and its row
 
     def add(self, keys: Sequence[np.ndarray], columns: Mapping[str, np.ndarray]) -> None:
         """Take a piece. Keys are whole numbers from -1 on; every piece has the same columns."""
@@ -100,24 +103,27 @@ class Accumulator:
             return
         heads, sums = self._in_halves(list(keys), dict(columns))
         if not self._keys:
-            self._keys, self._columns = heads, sums
+            self._keys, self._columns = heads, {name: np.array(values) for name, values in sums.items()}
             return
-        mine, theirs = self._numbered(heads)
-        place = np.searchsorted(mine, theirs)
+        theirs = self._numbered(heads)
+        place = np.searchsorted(self._held, theirs)
         met = np.zeros(len(theirs), dtype=bool)
-        inside = place < len(mine)
-        met[inside] = mine[place[inside]] == theirs[inside]
-        at = place[met]
+        inside = place < len(self._held)
+        met[inside] = self._held[place[inside]] == theirs[inside]
         all_met = bool(met.all())
+        rows = self._rows[place if all_met else place[met]]
+        follow = all_met and bool((np.diff(rows) == 1).all())  # the same GPUs day after day
+        at = slice(int(rows[0]), int(rows[0]) + len(rows)) if follow else rows
+        some = {id(values): bool(values.any()) for values in apart(sums.values())}  # most columns are zero
         for name, values in sums.items():
-            if name in self._ends or values.any():  # most columns of most fleets are zero
+            if name in self._ends or some[id(values)]:
                 into = self._columns[name]
                 into[at] = self._ends.get(name, np.add)(into[at], values if all_met else values[met])
         if not all_met:
             new = np.flatnonzero(~met)
             self._new.append(([key[new] for key in heads], {name: values[new] for name, values in sums.items()}))
             self._new_rows += len(new)
-            if self._new_rows > max(len(mine) // 4, _NEW_ROWS):
+            if self._new_rows > max(len(self._held) // 4, _NEW_ROWS):
                 self._take_in()
 
     def _in_halves(
@@ -125,56 +131,66 @@ class Accumulator:
     ) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
         """A piece added up by key, columns of large numbers in halves, and those held so far likewise."""
         whole = [n for n in columns if n not in self._ends and columns[n].dtype != np.float64]
+        rows, tops = len(keys[0]), {id(v): int(v.max()) for v in apart(columns[n] for n in whole)}
+        most = {name: tops[id(columns[name])] * rows for name in whole}  # no sum of this piece is above it
         for name in whole:
-            if int(columns[name].max()) >= (1 << 62) // len(keys[0]):  # the sum of this piece could pass 2**63
+            if most[name] >= 1 << 62:  # it could pass 2**63
                 columns[name], columns[name + _HIGH] = _split(columns[name])
         heads, sums = grouped(keys, columns, self._ends)
         for name in whole:
-            high = name + _HIGH
-            if high not in sums and (high in self._columns or int(sums[name].max()) >= _SPLIT_FROM):
+            high, large = name + _HIGH, most[name] >= _SPLIT_FROM
+            if high not in sums and (high in self._columns or (large and int(sums[name].max()) >= _SPLIT_FROM)):
                 sums[name], sums[high] = _split(sums[name])
             if high in sums and self._keys and high not in self._columns:
                 self._columns[name], self._columns[high] = _split(self._columns[name])
         return heads, sums
 
     def _take_in(self) -> None:
-        """Put the rows with new keys where they belong. Rarely, as it moves all rows."""
+        """Put the rows with new keys behind the others. Rarely, as it moves all rows."""
         if not self._new:
             return
-        tables = [(self._keys, self._columns), *self._new]
-        self._new, self._new_rows = [], 0
-        keys = [np.concatenate(parts) for parts in zip(*(k for k, _ in tables), strict=True)]
-        columns = {}
-        for name in self._columns:
-            columns[name] = np.concatenate([table.get(name, np.zeros(len(k[0]), np.int64)) for k, table in tables])
-        self._keys, self._columns = grouped(keys, columns, self._ends)
+        new, self._new, self._new_rows = self._new, [], 0
+        more = new[0] if len(new) == 1 else grouped(*_end_to_end(new, self._columns), self._ends)
+        self._keys, self._columns = _end_to_end([(self._keys, self._columns), more], self._columns)
         self._sizes = []
 
-    def _numbered(self, heads: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-        """One number for the keys of each row held and of each row of a piece; those held are numbered seldom."""
+    def _numbered(self, heads: list[np.ndarray]) -> np.ndarray:
+        """One number for the keys of each row of a piece, as for those held, which are numbered seldom."""
         wanted = [int(key.max()) + 2 for key in heads]
-        if not self._sizes or any(w > s for w, s in zip(wanted, self._sizes, strict=True)):
-            most = (max(w, int(k.max()) + 2) for w, k in zip(wanted, self._keys, strict=True))
-            self._sizes = [m + m // 4 + 1 for m in most]  # room to grow
-            if math.prod(self._sizes) >= 1 << 62:
-                self._sizes = []
-                return _combined(self._keys, heads)
-            self._held = _in_one(self._keys, self._sizes)
-        return self._held, _in_one(heads, self._sizes)
+        if self._sizes and all(w <= s for w, s in zip(wanted, self._sizes, strict=True)):
+            return _in_one(heads, self._sizes)
+        most = (max(w, int(k.max()) + 2) for w, k in zip(wanted, self._keys, strict=True))
+        self._sizes = [m + m // 4 + 1 for m in most]  # room to grow
+        if math.prod(self._sizes) >= 1 << 62:
+            self._sizes = []
+            held, theirs = _combined(self._keys, heads)
+        else:
+            held, theirs = _in_one(self._keys, self._sizes), _in_one(heads, self._sizes)
+        self._rows = np.argsort(held, kind="stable")
+        self._held = held[self._rows]
+        return theirs
 
     def total(self) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
         """The keys in order, and each column; sums as floats."""
         self._take_in()
-        out = {}
+        if not self._keys:
+            return [], {}
+        order, out = runs([key + 1 for key in self._keys])[0], {}
         for name, values in self._columns.items():
             if name.endswith(_HIGH):
                 continue
-            high = self._columns.get(name + _HIGH)
-            if name in self._ends:
-                out[name] = values
-            else:
-                out[name] = values.astype(np.float64) if high is None else high.astype(np.float64) * _HALF + values
-        return self._keys, out
+            high, total = self._columns.get(name + _HIGH), values
+            if name not in self._ends:
+                total = values.astype(np.float64) if high is None else high.astype(np.float64) * _HALF + values
+            out[name] = total if order is None else total[order]
+        return self._keys if order is None else [key[order] for key in self._keys], out
+
+
+def _end_to_end(tables: Sequence[Table], names: Iterable[str]) -> Table:
+    """Tables one after the other; a column that one lacks is zero there."""
+    keys = [np.concatenate(parts) for parts in zip(*(k for k, _ in tables), strict=True)]
+    columns = {n: np.concatenate([t.get(n, np.zeros(len(k[0]), np.int64)) for k, t in tables]) for n in names}
+    return keys, columns
 
 
 def apart(arrays: Iterable[np.ndarray]) -> list[np.ndarray]:

@@ -27,7 +27,7 @@ from gpuledger.ledger.read.owners import labelled
 from gpuledger.ledger.read.scope import NO_NAMESPACE, UNALLOCATED, Scope, namespace_name, nothing_found, nothing_posted
 from gpuledger.ledger.spans import Clip
 from gpuledger.ledger.spells import GAP
-from gpuledger.ledger.store import DAYS, HOURS, Ledger, PostedDay
+from gpuledger.ledger.store import DAYS, GPU_HOURS, HOURS, Ledger, PostedDay
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, day_start_ms
 
@@ -69,6 +69,9 @@ class Books:
         """The posted days that can hold lines of the window."""
         return self._posted
 
+    def _named(self, *labels: str) -> dict[str, Names]:
+        return {name: self.names[name] for name in labels}
+
     @contextmanager
     def _reading(self) -> Iterator[None]:
         try:
@@ -95,9 +98,7 @@ class Books:
         without it they stay, and "wanted" tells them apart. `days`: only lines posted on these.
         """
         texts = dict.fromkeys((*labels, *schema.DEVICE, *((*schema.OWNER, "pod") if self.scope.names_owners else ())))
-        wanted = Wanted(
-            {name: self.names[name] for name in texts}, tuple(dict.fromkeys((*self._edges(), *numbers))), tuple(maybe)
-        )
+        wanted = Wanted(self._named(*texts), tuple(dict.fromkeys((*self._edges(), *numbers))), tuple(maybe))
         with self._reading():
             for posted, rows, whole in self._rows(wanted, hourly, days):
                 found = self._owned(self._cut(posted, rows, wanted, whole), owners)
@@ -109,20 +110,34 @@ class Books:
 
         What rests so does not tell owners below a namespace apart.
         """
-        since, until = self.scope.since_ms, self.scope.until_ms
         # What a day's last samples stand for may reach into the next day.
         apart = self.scope.owners or _NAMELESS & set(self.scope.namespaces)
         rests = [d for d in self._posted if d.hourly and not apart and not self._cuts(d, days=2)]
-        wanted = Wanted(
-            {name: self.names[name] for name in (*labels, "cluster", "namespace")}, ("hour_ms", "grain_ms", *numbers)
-        )
+        wanted = Wanted(self._named(*labels, "cluster", "namespace"), ("hour_ms", "grain_ms", *numbers))
         with self._reading():
             for _, rows in read_files((str(f) for d in rests for f in self._ledger.files_of(d, HOURS)), wanted):
-                inside = (rows["hour_ms"] >= (since or 0)) & (rows["hour_ms"] < (until or 1 << 62))
-                yield self._owned(kept(rows, inside), only=True)
+                yield self._owned(self._in_hours(rows), only=True)
         if days := {d.day for d in self._posted if d not in rests}:
             for _, rows in self.blocks((*labels, "namespace"), of_line.numbers, hourly=True, days=days):
                 yield of_line.rated(rows)
+
+    def gpu_hours(self, numbers: Sequence[str], maybe: Sequence[str]) -> Iterator[tuple[int, Rows]]:
+        """Rows of devices hour by hour, in order of day: added up over owners and states where they rest so."""
+        wanted = Wanted(self._named(*schema.DEVICE), ("hour_ms", "grain_ms", *numbers), tuple(maybe))
+        apart = self.scope.names_owners
+        for rests, days in groupby(self._posted, lambda d: d.by_gpu and not apart and not self._cuts(d, days=2)):
+            if not rests:
+                yield from self.blocks((), numbers, maybe, hourly=True, days={d.day for d in days})
+                continue
+            of_file = {str(f): day_start_ms(d.day) for d in days for f in self._ledger.files_of(d, GPU_HOURS)}
+            with self._reading():
+                for file, rows in read_files(of_file, wanted):
+                    yield of_file[file], self._in_hours(rows)
+
+    def _in_hours(self, rows: Rows) -> Rows:
+        """Rows of hours that the window does not cut, within it."""
+        since, until = self.scope.since_ms or 0, self.scope.until_ms or 1 << 62
+        return kept(rows, (rows["hour_ms"] >= since) & (rows["hour_ms"] < until))
 
     def _edges(self) -> tuple[str, ...]:
         """What tells when a line is; its first and last instant matter where the window may cut it."""
@@ -188,12 +203,8 @@ class Books:
         rest = kept(rows, inside & ~np.isin(rows["hour_ms"], starts))
         # The devices of this piece only: other pieces of the day bring their own.
         mine = table_rows(again, wanted)
-        keys = [self._device_key(r) for r in (rows, mine)]
+        keys = [(r[schema.DEVICE[0]] + 1) * (1 << 31) + r[schema.DEVICE[1]] + 1 for r in (rows, mine)]
         return joined([rest, kept(mine, np.isin(keys[1], keys[0]))])
-
-    def _device_key(self, rows: Rows) -> np.ndarray:
-        board, instance = (rows[c] + 1 for c in schema.DEVICE)
-        return board * (1 << 31) + instance
 
     def _posted_again(self, posted: PostedDay, clips: Sequence[Clip]) -> pa.Table | None:
         """The lines of some periods posted from their samples; None where that cannot be done."""
@@ -249,7 +260,7 @@ class Books:
         return joined(found) or dict.fromkeys((*schema.DEVICE, "kind", *_SPELL), none)
 
     def _spells(self, posted: Iterable[PostedDay]) -> Iterator[Rows]:
-        wanted = Wanted({name: self.names[name] for name in (*schema.DEVICE, "kind")}, _SPELL)
+        wanted = Wanted(self._named(*schema.DEVICE, "kind"), _SPELL)
         files = [str(f) for d in posted for f in self._ledger.files_of(d, "spells")]
         with self._reading():
             for _, rows in read_files(files, wanted):

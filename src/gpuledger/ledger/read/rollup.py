@@ -11,6 +11,7 @@ import numpy as np
 from gpuledger.lake.names import Names
 from gpuledger.ledger import lines
 from gpuledger.ledger.fleet_hours import SUMS
+from gpuledger.ledger.gpu_hours import SUMS as HOUR
 from gpuledger.ledger.read.adding import Accumulator, grouped, runs
 from gpuledger.ledger.read.books import Books, Rated
 from gpuledger.ledger.read.columns import Rows, exact_share, kept, slice_scale
@@ -259,12 +260,9 @@ def _latest(device: np.ndarray, place: np.ndarray, last_ms: np.ndarray, devices:
     return latest
 
 
-_HOUR = ("observed_ms", "util_ppm_ms", "util_ms", "pif_uj", "pif_ms", "power_uj", "power_ms")
-
-
 def hour_lines(books: Books, accounts: AccountSums) -> Iterator[tuple[int, Rows]]:
-    """The lines in scope hour by hour, a file at a time, each with its device as the accounts count it."""
-    for day_ms, rows in books.blocks((), _HOUR, ("limit_mw",), hourly=True):
+    """The hours of devices in scope, a file at a time, each with its device as the accounts count it."""
+    for day_ms, rows in books.gpu_hours(HOUR, ("limit_mw",)):
         rows["device"] = numbered(rows, accounts.numbers)
         yield day_ms, rows
 
@@ -273,7 +271,7 @@ def fleet_hours(books: Books, accounts: AccountSums) -> Iterator[Rows]:
     """The lines in scope hour by hour and by kind of work, whatever the device."""
     # Without SM activity nothing decides how fully a pipe works, so nothing else need be read for it.
     more = CONDITIONS if "sm_ms" in accounts.recorded else ()
-    numbers = ("samples", *_HOUR[1:], *(c for c in (*ACTIVITY, *more) if c in accounts.recorded))
+    numbers = ("samples", *HOUR[1:], *(c for c in (*ACTIVITY, *more) if c in accounts.recorded))
     rated = Rated(numbers, lambda rows: rows | pipe_sums(rows))
     wanted = [c for c in SUMS if c not in CONDITIONS or c in more]
     return books.fleet_hours(("gpu_model", "tensor_precision", "state"), wanted, rated)
