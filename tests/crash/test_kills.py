@@ -18,8 +18,10 @@ from crash.together import all_at_once
 KILLS = int(os.environ.get("GPULEDGER_CRASH_KILLS", "2"))
 FAILURES = int(os.environ.get("GPULEDGER_CRASH_FAILURES", "2"))
 
+QUICK = ("import, more", "post", "record, command", "tidy, drop")
 
-@pytest.mark.parametrize("name", sorted(name for name, o in operations().items() if not o.costly))
+
+@pytest.mark.parametrize("name", QUICK)
 def test_a_kill_or_a_failing_disk_loses_nothing_and_running_it_again_finishes(
     exact_commands: Commands, files: Path, tmp_path: Path, name: str
 ) -> None:
