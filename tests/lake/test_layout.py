@@ -20,7 +20,7 @@ import pytest
 from gpuledger.errors import LakeError
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake, Manifest
-from gpuledger.lake.parts import merge_day
+from gpuledger.lake.parts import merge_day, samples_table
 
 DAY = 1_768_867_200_000
 
@@ -302,3 +302,124 @@ def test_files_replaced_before_a_kill_are_deleted_later(tmp_path, monkeypatch):
     assert len(part_files(lake)) == 3
     import_files(lake, [write(tmp_path / "c.parquet", 1, 30, offset=900, days=1)])
     assert part_files(lake) == {str(lake.path(p).relative_to(lake.root)) for p in lake.manifest().parts}
+
+
+def killed_at_its_commit(lake: Lake, file: Path) -> None:
+    code = (
+        "import os, sys; from gpuledger.lake.layout import Lake; from gpuledger.lake.importing import import_files\n"
+        "Lake._write = lambda self, manifest: os._exit(9)\n"
+        "import_files(Lake(sys.argv[1]), sys.argv[2:])"
+    )
+    assert subprocess.run([sys.executable, "-c", code, str(lake.root), str(file)], check=False).returncode == 9
+
+
+@pytest.mark.parametrize("step", ["gpuledger.lake.layout.Lake._delete", "gpuledger.lake.staging._remove"])
+def test_clearing_up_after_a_kill_may_be_killed_itself(tmp_path, monkeypatch, step):
+    lake, file = Lake(tmp_path / "lake"), write(tmp_path / "a.parquet", 1, 30, days=1)
+    killed_at_its_commit(lake, file)
+
+    def killed(*_args):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, lake.locked():
+        patch.setattr(step, killed)
+        with pytest.raises(KeyboardInterrupt):
+            lake.sweep()
+    import_files(Lake(lake.root), [file])
+    assert part_files(lake) == {str(lake.path(p).relative_to(lake.root)) for p in lake.manifest().parts}
+    assert rows_of(lake) == 30
+
+
+def test_the_lock_of_a_work_folder_goes_last(tmp_path, monkeypatch):
+    real, gone = os.unlink, []
+    monkeypatch.setattr(os, "unlink", lambda path, **more: (gone.append(os.fspath(path)), real(path, **more))[1])
+    with Lake(tmp_path).staging() as folder:
+        for name in ("0.parquet", "z.parquet"):
+            (folder / name).write_text("rows")
+    assert [Path(name).name for name in gone if "." not in Path(name).name] == ["in-use"] == [Path(gone[-1]).name]
+    assert len(gone) == 3
+
+
+def test_a_failed_first_import_takes_nothing_of_another_one_away(tmp_path):
+    lake = Lake(tmp_path / "lake")
+    bad = tmp_path / "bad.parquet"
+    bad.write_text("not telemetry")
+    with pytest.raises(Exception, match=r"bad\.parquet"):
+        import_files(lake, [bad])
+    assert not lake.root.exists()
+    fresh = Lake(tmp_path / "lake")
+    with fresh.staging() as working:
+        (working / "half.parquet").write_text("work in progress")
+        fresh.store.undo_new()
+        assert (working / "half.parquet").exists()
+    import_files(fresh, [write(tmp_path / "a.parquet", 1, 30, days=1)])
+    fresh.store.undo_new()
+    assert rows_of(fresh) == 30
+
+
+def test_a_lock_taken_away_while_others_wait_for_it_still_admits_one_at_a_time(tmp_path):
+    lake, inside, most = Lake(tmp_path / "lake"), [], []
+
+    def work() -> None:
+        with Lake(lake.root).locked():
+            inside.append(1)
+            most.append(len(inside))
+            time.sleep(0.02)
+            inside.pop()
+
+    with lake.locked():
+        waiting = [threading.Thread(target=work) for _ in range(3)]
+        for one in waiting:
+            one.start()
+        time.sleep(0.05)
+        (lake.root / "lock").unlink()
+        lake.root.rmdir()
+    late = threading.Thread(target=work)
+    late.start()
+    for one in (*waiting, late):
+        one.join()
+    assert most == [1] * 4
+
+
+def test_what_killed_writers_left_of_small_files_is_cleared(tmp_path):
+    lake = Lake(tmp_path / "lake")
+    import_files(lake, [write(tmp_path / "a.parquet", 1, 30, days=1)])
+    (lake.root / "runs").mkdir()
+    left = [
+        lake.root / ".manifest.json.7.8",
+        lake.root / "runs" / ".old.json.7.8",
+        lake.root / "runs" / ".new.json.7.8",
+    ]
+    for file in left:
+        file.write_text("{")
+    os.utime(left[1], (time.time() - 7200,) * 2)
+    with lake.locked():
+        lake.sweep()
+    assert [file.exists() for file in left] == [False, False, True]
+
+
+@pytest.mark.parametrize("merges", [1, 3])
+def test_samples_read_while_their_parts_are_merged_are_of_one_state(tmp_path, monkeypatch, merges):
+    """Before the first part is read, all of them are merged and deleted: once, or each time without the lock."""
+    lake, left, real = Lake(tmp_path / "lake"), [merges], pq.read_table
+    for i in range(2):
+        import_files(lake, [write(tmp_path / f"{i}.parquet", 1, 30, offset=100 * i, days=1)])
+
+    def merged_first(path, **options):
+        if left[0]:
+            left[0] -= 1
+            import_files(lake, [write(tmp_path / "more.parquet", 1, 10, offset=1000 * (1 + left[0]), days=1)])
+            with lake.locked():
+                merge_day(lake, "2026-01-20")
+        return real(path, **options)
+
+    monkeypatch.setattr(pq, "read_table", merged_first)
+    assert samples_table(lake).num_rows == 60 + 10 * merges
+
+
+def test_a_part_that_is_really_gone_is_reported(tmp_path):
+    lake = Lake(tmp_path / "lake")
+    import_files(lake, [write(tmp_path / "a.parquet", 1, 30, days=1)])
+    lake.path(lake.manifest().parts[0]).unlink()
+    with pytest.raises(LakeError, match="names this part but it is missing"):
+        samples_table(lake)

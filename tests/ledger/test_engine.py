@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 from collections import Counter
 from pathlib import Path
@@ -17,8 +18,10 @@ from written import write_samples
 
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.efficiency.build import efficiency_statement
+from gpuledger.errors import LakeError
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
+from gpuledger.lake.parts import merge_day
 from gpuledger.ledger import lines
 from gpuledger.ledger.day_writer import TABLES
 from gpuledger.ledger.engine import post_lake
@@ -176,3 +179,32 @@ def test_no_lake_says_what_to_do(tmp_path, limits):
     with pytest.raises(Exception, match="no lake was found here") as caught:
         post_lake(Lake(tmp_path / "none"), limits)
     assert "gpuledger import" in str(caught.value)
+
+
+def test_a_full_disk_names_the_ledger_and_leaves_it_as_it_was(tmp_path, limits, monkeypatch, capsys):
+    lake = Lake(tmp_path / "lake")
+    import_files(lake, [write_samples(tmp_path, "a", minutes("A", make.DAY, 30))])
+
+    def full(*_args, **_options):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pyarrow.parquet.ParquetWriter.close", full)
+        with pytest.raises(LakeError, match=r"ledger: cannot write the ledger: the disk is full"):
+            post_lake(lake, limits)
+        gc.collect()
+    assert "Traceback" not in capsys.readouterr().err
+    assert not Ledger(lake).manifest().days
+    assert post_lake(lake, limits).samples == 30
+
+
+def test_posting_deletes_parts_that_a_killed_posting_had_merged(tmp_path, limits, monkeypatch):
+    lake = Lake(tmp_path / "lake")
+    for name, first in (("a", 0), ("b", 40)):
+        import_files(lake, [write_samples(tmp_path, name, minutes("A", make.DAY + first * 60_000, 30))])
+    with monkeypatch.context() as patch, lake.locked():
+        patch.setattr(Lake, "sweep", lambda _lake: None)
+        merge_day(lake, "2026-01-20")
+    assert len(list(lake.root.glob("samples/*/*"))) == 3
+    post_lake(lake, limits)
+    assert len(list(lake.root.glob("samples/*/*"))) == 1

@@ -61,7 +61,7 @@ def test_a_lake_that_cannot_be_written_for_a_while_loses_nothing(
     def full(*_args: object, **_kw: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gpuledger.recording.live_parts.pq.write_table", full)
+    monkeypatch.setattr("gpuledger.recording.live_parts.write_parquet", full)
     recorder.take(GPU, COLUMNS, [(START, 1.0)])
     error = recorder.flush()
     assert isinstance(error, LakeError)
@@ -192,3 +192,54 @@ def test_two_recorders_at_one_lake(tmp_path: Path) -> None:
         t.join()
     assert len(stamps(lake)) == 60
     assert len(lake.manifest().parts) == 3
+
+
+def test_parts_that_cannot_be_merged_at_the_end_stay_as_they_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(tmp_path)
+    recorder = Recorder(lake, lambda _f: [{}])
+    for k in range(2):
+        recorder.take(GPU, COLUMNS, [(START + 100 * k, 1.0)])
+        assert recorder.flush() is None
+
+    def full(*_args: object, **_kw: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("gpuledger.recording.live_parts.write_parquet", full)
+    recorder.close()
+    assert "could not merge small parts" in recorder.problem
+    assert stamps(lake) == [START, START + 100]
+    assert not (tmp_path / "staging").exists()
+
+
+def test_rows_that_are_in_the_lake_are_not_written_again_when_only_the_sync_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake = Lake(tmp_path)
+    recorder = Recorder(lake, lambda _f: [{}])
+    recorder.take(GPU, COLUMNS, [(START, 1.0)])
+
+    def unsynced(folder: Path) -> None:
+        if folder == lake.root:
+            raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr("gpuledger.lake.layout.sync", unsynced)
+    recorder.flush()
+    monkeypatch.undo()
+    recorder.take(GPU, COLUMNS, [(START + 100, 1.0)])
+    recorder.close()
+    assert stamps(lake) == [START, START + 100]
+
+
+def test_a_recording_clears_up_after_one_that_was_killed(tmp_path: Path) -> None:
+    lake = Lake(tmp_path)
+    left = tmp_path / "staging" / "work-killed"
+    left.mkdir(parents=True)
+    for name in ("in-use", "half.parquet"):
+        (left / name).write_text("")
+    recorder = Recorder(lake, lambda _f: [{}])
+    recorder.take(GPU, COLUMNS, [(START, 1.0)])
+    recorder.close()
+    assert not (tmp_path / "staging").exists()
+    assert stamps(lake) == [START]

@@ -20,7 +20,15 @@ import msgspec
 
 from gpuledger.errors import LakeError, map_os_error
 from gpuledger.lake.manifest import MANIFEST_VERSION, Manifest, Part, decode_manifest, is_place, part_name, part_number
-from gpuledger.lake.staging import clear_abandoned, forget_moving, moving_into, note_moving, work_folder
+from gpuledger.lake.staging import (
+    clear_abandoned,
+    clear_asides,
+    clear_old_asides,
+    forget_moving,
+    moving_into,
+    note_moving,
+    work_folder,
+)
 from gpuledger.lake.stores.folder import sync, write_atomically
 from gpuledger.lake.stores.store import open_store
 
@@ -216,10 +224,14 @@ class Lake:
         Files that no commit has named are not touched: whose they are is not known. In a bucket they are, once old.
         """
         manifest = self.manifest()
-        left = clear_abandoned(self.store.staging)
         if not self.store.remote:
-            self._delete((*manifest.replaced, *left), manifest)
+            self._delete(manifest.replaced, manifest)
+            clear_abandoned(self.store.staging, lambda moved: self._delete(moved, manifest))
+            clear_asides(self.root / "manifest.json")
+            clear_old_asides(self.root)
             return
+        left: list[str] = []
+        clear_abandoned(self.store.staging, left.extend)
         waiting = set(manifest.replaced)
         orphans = [*(place for place in left if place not in waiting), *self._orphans(manifest)]
         if (orphans or self._replaced(manifest)[1]) and self.exists():

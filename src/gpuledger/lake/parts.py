@@ -6,6 +6,7 @@ changes there; a reader makes these columns from the note, in a quarter of the t
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,6 +20,7 @@ import pyarrow.parquet as pq
 from gpuledger.errors import LakeError
 from gpuledger.lake.batch import CODED, Batch, as_dictionary
 from gpuledger.lake.layout import Lake, Part
+from gpuledger.lake.parquet_files import ParquetFileWriter
 from gpuledger.lake.rows import drop_repeats, without_conflicts
 from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.order import device_codes
@@ -45,6 +47,10 @@ _CODEC = {c: "lz4" if c in _NOISE else "zstd" for c in schema.columns()}
 _LEVEL = {c: 1 for c, codec in _CODEC.items() if codec == "zstd"}
 
 
+_LOST_PART = "restore it from a backup, or delete the lake and import again"
+_TRIES = 3
+
+
 # Where a part notes how each of its devices begins: posting the day before needs to know.
 FIRST = "gpuledger.first"
 Firsts = dict[str, tuple[int, dict[str, float]]]
@@ -64,7 +70,7 @@ class PartWriter:
         self._first_device, self._last_device = "", ""
         self._firsts: Firsts = {}
         self._steady: list[SteadyGroup] = []
-        self._writer = pq.ParquetWriter(
+        self._writer = ParquetFileWriter(
             file,
             self._schema,
             compression=_CODEC,
@@ -159,7 +165,7 @@ def part_readable(path: Path) -> Iterator[None]:
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         raise LakeError(
             f"{path}: the lake names this part but it cannot be read: {error}",
-            hint="restore it from a backup, or delete the lake and import again",
+            hint=_LOST_PART,
         ) from error
 
 
@@ -205,7 +211,22 @@ def merge_day(lake: Lake, day: str) -> Part:
 
 
 def samples_table(lake: Lake, since_ms: int | None = None, until_ms: int | None = None) -> pa.Table:
-    """The samples of a window, from `since_ms` up to `until_ms`, as one table."""
+    """The samples of a window, from `since_ms` up to `until_ms`, as one table; of one state of the lake.
+
+    Readers do not wait for writers: where parts were merged and deleted meanwhile, they read again, and after a few
+    tries take the lock.
+    """
+    for _ in range(_TRIES):
+        with contextlib.suppress(FileNotFoundError):
+            return _samples_now(lake, since_ms, until_ms)
+    with lake.locked():
+        try:
+            return _samples_now(lake, since_ms, until_ms)
+        except FileNotFoundError as error:
+            raise LakeError(f"{error}: the lake names this part but it is missing", hint=_LOST_PART) from error
+
+
+def _samples_now(lake: Lake, since_ms: int | None, until_ms: int | None) -> pa.Table:
     first, last = -(1 << 62) if since_ms is None else since_ms, (1 << 62) if until_ms is None else until_ms
     parts = [p for p in lake.manifest().parts if p.last_ms >= first and p.first_ms < last]
     tables = []

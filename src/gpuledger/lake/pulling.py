@@ -13,12 +13,12 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from gpuledger.errors import FileFault, InputError, ServerFault
 from gpuledger.lake.importing import ImportResult, import_files
 from gpuledger.lake.json_files import file_name, read_json, write_json
 from gpuledger.lake.layout import Lake
+from gpuledger.lake.parquet_files import write_parquet
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, bind
 from gpuledger.telemetry.series import Points
 from gpuledger.telemetry.series.exporters import exporters
@@ -143,7 +143,7 @@ def _imported(lake: Lake, server: Prometheus, points: Points, given: Given) -> I
     bind(server.web.where, made.names, mapping, given)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"{file_name(server.web.where)}.parquet"
-        pq.write_table(pa.Table.from_batches(made.batches()), file)
+        write_parquet(pa.Table.from_batches(made.batches()), file)
         try:
             result = import_files(lake, [file], mapping=mapping, given=given)
         except FileFault as fault:  # not one usable row in this window; the next ones may have some

@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -23,6 +23,7 @@ _LOCK = "in-use"
 _MOVING = "moving.json"
 # A folder without a lock file was cut off at its very start, or is just being made.
 _UNLOCKED_FOR_S = 24 * 3600.0
+_ASIDE_FOR_S = 3600.0
 _TRIES = 100
 
 
@@ -39,7 +40,8 @@ def work_folder(staging: Path) -> Iterator[Path]:
         unnamed.rename(folder / _LOCK)
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        with contextlib.suppress(OSError):
+            _remove(folder)
         if handle >= 0:
             os.close(handle)
         with contextlib.suppress(OSError):
@@ -70,19 +72,44 @@ def forget_moving(folder: Path) -> None:
     (folder / _MOVING).unlink(missing_ok=True)
 
 
-def clear_abandoned(staging: Path) -> list[str]:
-    """Delete work folders that are unused; return the files they were moving into the samples."""
-    moved: list[str] = []
+def clear_asides(target: Path) -> None:
+    """Delete what killed writers left of a file that is replaced atomically. For files with one writer at a time."""
+    for aside in target.parent.glob(f".{target.name}.*"):
+        with contextlib.suppress(OSError):
+            aside.unlink()
+
+
+def clear_old_asides(root: Path) -> None:
+    """As `clear_asides`, of all small files of a lake: each is on its way to its name for a moment, not for an hour."""
+    for aside in root.glob("*/.*.json.*"):
+        with contextlib.suppress(OSError):
+            if time.time() - aside.lstat().st_mtime > _ASIDE_FOR_S:
+                aside.unlink()
+
+
+def clear_abandoned(staging: Path, delete: Callable[[list[str]], None]) -> None:
+    """Delete work folders that are unused. `delete` is called first with the files each was moving into the samples:
+    killed in between, the folder is there to be found again.
+    """
     if staging.is_symlink() or not staging.is_dir():
-        return moved
+        return
     for folder in sorted(staging.glob(f"{_PREFIX}*")):
         with contextlib.suppress(OSError):
             if not folder.is_symlink() and folder.is_dir() and _abandoned(folder):
-                moved += _moving(folder)
-                shutil.rmtree(folder)
+                delete(_moving(folder))
+                _remove(folder)
     with contextlib.suppress(OSError):
         staging.rmdir()
-    return moved
+
+
+def _remove(folder: Path) -> None:
+    """Delete a work folder, its lock last: killed in between, it is an abandoned folder like any other."""
+    for inner in folder.iterdir():
+        if inner.is_dir() and not inner.is_symlink():
+            shutil.rmtree(inner)
+        elif inner.name != _LOCK:
+            inner.unlink()
+    shutil.rmtree(folder)
 
 
 def _abandoned(folder: Path) -> bool:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
+from gpuledger.lake.parquet_files import ParquetFileWriter, write_parquet
 from gpuledger.ledger import fleet_hours, gpu_hours, lines
 from gpuledger.ledger.daily import fold_days
 
@@ -38,7 +38,7 @@ class DayWriter:
         asides = {name: self._store.aside(place) for name, place in self._places.items()}
         self._files = {n: f.with_name(f.name.replace(".", f"{ASIDE}{own}.", 1)) for n, f in asides.items()}
         self._waiting: dict[str, list[pa.Table]] = {name: [] for name in _WRITTEN}
-        self._writers: dict[str, pq.ParquetWriter] = {}
+        self._writers: dict[str, ParquetFileWriter] = {}
         self._hours: list[pa.Table] = []
         self.samples = 0
 
@@ -69,7 +69,7 @@ class DayWriter:
         if name not in self._writers:
             labels = [f.name for f in table.schema if not pa.types.is_int64(f.type)]
             stats = [n for n in ("hour_ms", "start_ms", "gpu_uuid") if n in table.column_names]
-            self._writers[name] = pq.ParquetWriter(
+            self._writers[name] = ParquetFileWriter(
                 self._files[name],
                 table.schema,
                 compression="lz4",  # bytes split by place shrink about as well as under zstd, in a third of the time
@@ -93,16 +93,17 @@ class DayWriter:
 
     def _finish(self, *, whole: bool) -> None:
         """Write what waits, and give the files their names; without `whole` only let go of them."""
+        if not whole:
+            self._writers.clear()
+            return
         for name, writer in self._writers.items():
-            if whole and any(t.num_rows for t in self._waiting[name]):
+            if any(t.num_rows for t in self._waiting[name]):
                 self._flush(name)
             writer.close()
-        if not whole:
-            return
         made = list(self._writers)
         if "lines" in self._writers:
             hours = self._hours or [fleet_hours.of_lines(lines.coded_schema().empty_table())]
             found = fleet_hours.together(pa.concat_tables(hours))
-            pq.write_table(fleet_hours.as_written(found), self._files[HOURS], compression="lz4", store_schema=False)
+            write_parquet(fleet_hours.as_written(found), self._files[HOURS], compression="lz4", store_schema=False)
             made.append(HOURS)
         self._store.add([(self._files[name], self._places[name]) for name in made])

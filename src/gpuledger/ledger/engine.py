@@ -17,7 +17,7 @@ from gpuledger.lake.parts import merge_day
 from gpuledger.ledger.day import DayDone, DayTask, post_day
 from gpuledger.ledger.facts import rules_fingerprint
 from gpuledger.ledger.jobs.counts import JoinCounts, added
-from gpuledger.ledger.store import Ledger, PostedDay, part_ids, stale_devices
+from gpuledger.ledger.store import Ledger, PostedDay, part_ids, stale_devices, writing
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 
 Progress = Callable[[int], None]
@@ -48,7 +48,8 @@ def post_lake(
     if _all_clean(lake, ledger, rules):  # nothing to write, so a lake that may only be read will do
         result.days_clean = len(lake.manifest().days())
         return result
-    with lake.locked():
+    with lake.locked(), writing(lake):
+        lake.sweep()  # parts that a killed posting had merged
         stale = _stale_days(lake, ledger, rules)
         result.days_clean = len(lake.manifest().days()) - len(stale)
         # Each day's parts become one first: posting a day also reads how the next one begins.

@@ -12,14 +12,15 @@ part are stale on that day. Files are written under a new generation; the manife
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import contextlib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from gpuledger.errors import LakeError
+from gpuledger.errors import LakeError, map_os_error
 from gpuledger.lake.layout import Lake, Manifest
 from gpuledger.lake.manifest import is_day
 from gpuledger.lake.parts import devices_of
@@ -69,6 +70,15 @@ class LedgerManifest(msgspec.Struct, frozen=True):
     def get(self, day: str) -> PostedDay | None:
         """One day, if posted."""
         return next((d for d in self.days if d.day == day), None)
+
+
+@contextlib.contextmanager
+def writing(lake: Lake) -> Iterator[None]:
+    """Errors of the operating system while the books are written, in our words."""
+    try:
+        yield
+    except OSError as error:
+        raise map_os_error(error, lake.ledger_dir, "write the ledger") from error
 
 
 class Ledger:

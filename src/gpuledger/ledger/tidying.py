@@ -22,7 +22,7 @@ from gpuledger.lake.parts import merge_day
 from gpuledger.ledger.daily import fold_old
 from gpuledger.ledger.day_writer import TABLES
 from gpuledger.ledger.engine import post_lake
-from gpuledger.ledger.store import Ledger, PostedDay, stale_devices
+from gpuledger.ledger.store import Ledger, PostedDay, stale_devices, writing
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 
 
@@ -89,7 +89,7 @@ def tidy_lake(lake: Lake, limits: Thresholds, ages: Ages, progress: Callable[[in
     lake.require()
     merged = _in_parts(lake)
     post_lake(lake, limits)
-    with lake.locked():
+    with lake.locked(), writing(lake):
         ledger = Ledger(lake)
         for day in _in_parts(lake):  # what posting left apart; it makes one part of every day that it posts
             merge_day(lake, day)

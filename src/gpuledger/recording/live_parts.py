@@ -19,10 +19,11 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from gpuledger.devices.device import Facts, Row
-from gpuledger.lake.layout import Lake, Part
+from gpuledger.errors import LakeError
+from gpuledger.lake.layout import Lake, Manifest, Part
+from gpuledger.lake.parquet_files import write_parquet
 from gpuledger.lake.parts import PartWriter, open_part
 from gpuledger.lake.sorting.order import in_order
 from gpuledger.telemetry import schema
@@ -68,12 +69,26 @@ class LiveParts:
         """Add rows to the lake, all or none."""
         days = sorted({_day(row) for b in batches for row in b.rows})
         by_day = [(day, _of_day(batches, day) if len(days) > 1 else batches) for day in days]
+        first = self._folder is None
         staged = [write_part(some, self._staging() / f"{day}.parquet", day) for day, some in by_day]
         with self._lake.locked():
-            after = self._lake.commit(staged)
+            if first:  # what an earlier recording left when it was killed
+                self._lake.sweep()
+            after = self._committed(staged)
         for part, (_, some) in zip(after.parts[-len(staged) :], by_day, strict=True):
             self._small.setdefault(part.day, []).append((part.id, some))
             self.rows += part.rows
+
+    def _committed(self, staged: list[tuple[Path, Part]]) -> Manifest:
+        """Commit. Where only the last step failed, forcing the manifest to disk, the rows are in: not again."""
+        try:
+            return self._lake.commit(staged)
+        except LakeError:
+            after = self._lake.manifest()
+            last = [msgspec.structs.replace(p, id=0, file="") for p in after.parts[-len(staged) :]]
+            if last != [part for _, part in staged]:
+                raise
+            return after
 
     def tidy(self) -> None:
         """Merge where many parts have piled up."""
@@ -87,10 +102,12 @@ class LiveParts:
 
     def close(self) -> None:
         """Merge what is small and leave nothing behind."""
-        for day in list(self._small):
-            self._merge_small(day)
-        self._forget_replaced()
-        self._opened.close()
+        try:
+            for day in list(self._small):
+                self._merge_small(day)
+            self._forget_replaced()
+        finally:
+            self._opened.close()
 
     def _staging(self) -> Path:
         """A folder on the lake's disk for as long as the recording runs."""
@@ -191,7 +208,7 @@ def write_part(batches: list[Batch], file: Path, day: int, compression: str = "n
     devices = spread([b.facts.name for b in batches], [len(b.rows) for b in batches])
     if any(a[0] == b[0] and a[1] >= b[1] for a, b in pairwise(zip(devices, at_ms, strict=True))):
         table = in_order(table)  # owners take turns or share, or the clock was set back
-    pq.write_table(table, file, compression=compression, use_dictionary=names)
+    write_parquet(table, file, compression=compression, use_dictionary=names)
     ends = (devices[0], devices[-1])
     return file, Part(0, utc_day(day * MS_PER_DAY), "", len(at_ms), min(at_ms), max(at_ms), *ends)
 

@@ -90,7 +90,7 @@ class Recorder:
         if self._thread is not None:
             self._thread.join()
         error = self.flush()
-        self._parts.close()
+        self._merge(self._parts.close)
         if error is not None:
             raise error
 
@@ -112,9 +112,12 @@ class Recorder:
             self.problem = str(error)
             return error
         self.problem = ""
-        try:
-            self._parts.tidy()
-        except (GpuledgerError, OSError, pa.ArrowException) as error:
-            # Nothing is lost: the small parts stay as they are.
-            self.problem = f"could not merge small parts: {error}"
+        self._merge(self._parts.tidy)
         return None
+
+    def _merge(self, step: Callable[[], None]) -> None:
+        """Make fewer parts. Where that fails nothing is lost: the small parts stay as they are."""
+        try:
+            step()
+        except (GpuledgerError, OSError, pa.ArrowException) as error:
+            self.problem = self.problem or f"could not merge small parts: {error}"

@@ -23,6 +23,7 @@ from gpuledger.errors import LakeError, map_os_error
 from gpuledger.lake.jobs.claims import LABELS, Claim
 from gpuledger.lake.json_files import encoded, read_json
 from gpuledger.lake.layout import Lake
+from gpuledger.lake.parquet_files import write_parquet
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 
 VERSION = 1
@@ -89,7 +90,7 @@ def write_claims(lake: Lake, claims: Sequence[Claim]) -> JobsManifest:
         folder(lake).mkdir(parents=True, exist_ok=True)
         file = _file(lake, number)
         aside = lake.store.aside(file)
-        pq.write_table(pa.Table.from_pylist(rows, SCHEMA), aside, compression="zstd")
+        write_parquet(pa.Table.from_pylist(rows, SCHEMA), aside, compression="zstd")
         lake.store.add([(aside, file)])
     except OSError as error:
         raise map_os_error(error, folder(lake), "write") from error

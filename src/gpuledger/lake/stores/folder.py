@@ -5,14 +5,14 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import shutil
 import stat
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from gpuledger.errors import map_os_error
+from gpuledger.errors import LakeError, map_os_error
+from gpuledger.lake.staging import clear_asides
 from gpuledger.lake.stores.path import StorePath
 
 
@@ -30,16 +30,18 @@ class Folder:
         return not self.root.exists()
 
     def undo_new(self) -> None:
-        """Take away what a first import that failed has left."""
-        shutil.rmtree(self.root, ignore_errors=True)
+        """Take away the folder of a lake in which nothing was ever committed, unless other work is in it."""
+        with contextlib.suppress(OSError, LakeError), self.locked():
+            for name in ("samples", "staging"):
+                with contextlib.suppress(OSError):
+                    (self.root / name).rmdir()
+            if [inner.name for inner in self.root.iterdir()] == ["lock"]:
+                (self.root / "lock").unlink()
+                self.root.rmdir()
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """One writer at a time; readers never wait."""
-        try:
-            self.root.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise map_os_error(error, self.root, "write") from error
         with file_lock(self.root / "lock"):
             yield
 
@@ -58,6 +60,7 @@ class Folder:
 
     def swap(self, file: Path, content: bytes) -> None:
         """Replace a manifest. Call inside `locked()`."""
+        clear_asides(file)
         write_atomically(file, content)
 
     def local(self, files: Sequence[Path]) -> list[Path]:
@@ -97,15 +100,25 @@ class Folder:
 @contextlib.contextmanager
 def file_lock(file: Path) -> Iterator[None]:
     """Hold a lock file; the operating system lets go of it when the process ends, however it ends."""
+    handle = _lock(file)
     try:
-        handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise map_os_error(error, file.parent, "write") from error
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
         os.close(handle)
+
+
+def _lock(file: Path) -> int:
+    while True:
+        try:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+        except OSError as error:
+            raise map_os_error(error, file.parent, "write") from error
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        with contextlib.suppress(OSError):
+            if os.fstat(handle).st_ino == file.stat().st_ino:
+                return handle
+        os.close(handle)  # its folder was taken away while we waited (`Folder.undo_new`)
 
 
 def sync(path: Path) -> None:
