@@ -2,7 +2,7 @@
 
 The rooms, each of which uses only those above it:
 
-    errors, units, times, registry, settings, encode, answers   the ground floor: errors, units, plugins, settings, JSON
+    errors, bounds, units, times, registry, settings, encode, answers   the ground floor: errors, units, plugins, settings, JSON
     catalog       facts as files: GPUs, models, offers, thresholds, each figure with its source
     telemetry     what a GPU reports: columns, sources, a synthetic fleet
     physics       what readings mean: states, work by pipe, behavior, causes
@@ -23,6 +23,7 @@ The rooms, each of which uses only those above it:
     report        the document model, documents, charts, renderers
     web           the dashboard: pages, JSON and events of a growing lake
     tui           the terminal view: GPUs right now
+    agent         how every host ships to one lake
     api, train    the Python face
     cli           the command line
 
@@ -39,6 +40,8 @@ Importing this package loads none of the rooms; a name loads its room when it is
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from gpuledger.version import __version__
 
 if TYPE_CHECKING:
     from gpuledger.advice.build import audit_statement
@@ -68,7 +71,6 @@ if TYPE_CHECKING:
     from gpuledger.training.meter.meter import Meter, metered
     from gpuledger.units import Unknown
 
-__version__ = "0.1.0"
 
 # Where each public name lives; the imports above say the same to type checkers, and a test holds the two together.
 _HOMES = {

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import msgspec
 
-from gpuledger import __version__
 from gpuledger.lake.engines.engine import everywhere
 from gpuledger.lake.processes import Answer, Order, carried_out
 from gpuledger.quick_start import without_pandas
+from gpuledger.version import __version__
 
 # Files up to here are compared by content: a folder of the same name may be another one on that node.
 _COMPARED_BYTES = 1 << 20

@@ -17,11 +17,11 @@ from typing import Any
 
 import msgspec
 
-from gpuledger import __version__
 from gpuledger.errors import GpuledgerError, InputError, LakeError
 from gpuledger.lake.engines.attempts import Returned, Sent, Sight, attempt, sights
 from gpuledger.lake.engines.cluster import connect
 from gpuledger.lake.processes import ALONE, D, Order, Progress, T, done_by
+from gpuledger.version import __version__
 
 # Most of what a task was seen to take at its largest; see docs/ray.md.
 TASK_BYTES = 1 << 30
