@@ -10,7 +10,7 @@ TRAIN_STAMP := $(VENV)/.installed-train
 LOCKED := $(VENV)/locked.txt
 SPREAD := --numprocesses auto --dist worksteal
 
-.PHONY: help demo test test-train test-outside coverage lint format docs reference bench bench-truth bench-plans bench-viewers bench-ray bench-scale fuzz screenshots wheel sbom audit lock clean
+.PHONY: help demo test test-train test-outside test-crash coverage lint format docs reference bench bench-truth bench-plans bench-viewers bench-ray bench-scale fuzz screenshots wheel sbom audit lock clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -46,6 +46,12 @@ test-train: $(TRAIN_STAMP) ## run the tests that need torch, installing it first
 test-outside: $(STAMP) ## compare shipped figures with the files they came from (OUTSIDE=folder of those files)
 	@test -d "$(OUTSIDE)" || { echo "name the folder of those files: make test-outside OUTSIDE=folder"; exit 2; }
 	GPULEDGER_OUTSIDE="$(OUTSIDE)" $(BIN)/python -m pytest tests/outside
+
+KILLS ?= 50
+SEED ?= 1
+test-crash: $(STAMP) ## kill commands at exact calls and random moments (KILLS=1000 SEED=1 UPDATE=docs/results/crash.md)
+	@command -v cc >/dev/null || { echo "exact faults need a C compiler: apt-get install gcc libc6-dev"; exit 2; }
+	PYTHONPATH=tests $(BIN)/python -m crash --kills $(KILLS) --seed $(SEED) $(if $(UPDATE),--update $(UPDATE))
 
 lint: $(STAMP) ## style, types, and the direction of imports
 	$(BIN)/ruff check .
