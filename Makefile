@@ -10,7 +10,7 @@ TRAIN_STAMP := $(VENV)/.installed-train
 LOCKED := $(VENV)/locked.txt
 SPREAD := --numprocesses auto --dist worksteal
 
-.PHONY: help demo test test-train test-outside test-crash coverage lint format docs reference bench bench-truth bench-plans bench-viewers bench-ray bench-scale fuzz screenshots wheel sbom audit lock clean
+.PHONY: help demo test test-train test-outside test-scale test-crash coverage lint format docs reference bench bench-truth bench-plans bench-viewers bench-ray bench-scale fuzz screenshots wheel sbom audit lock clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -35,7 +35,12 @@ demo: $(STAMP) ## make the sample fleet, post it, write report.html, print the s
 test: $(STAMP) ## run the tests on all cores
 	@command -v chromium >/dev/null || echo "chromium is not installed: the browser tests of the dashboard are skipped (apt-get install chromium)"
 	@command -v prometheus >/dev/null || echo "Prometheus is not installed: its tests are skipped (apt-get install prometheus)"
-	$(BIN)/python -m pytest -m "not torch" $(SPREAD)
+	$(BIN)/python -m pytest -m "not torch and not scale" $(SPREAD)
+
+test-scale: $(STAMP) ## kills, a Ray cluster, an S3 server, hostile files, the agent, the wheel
+	@command -v cc >/dev/null || echo "no C compiler: kills at exact calls are skipped (apt-get install gcc libc6-dev)"
+	@command -v systemd-analyze >/dev/null || echo "systemd is not installed: the check of its units is skipped (apt-get install systemd)"
+	$(BIN)/python -m pytest -m "scale and not torch" $(SPREAD)
 
 coverage: $(STAMP) ## run the tests and show the lines they do not reach; takes half as long again
 	$(BIN)/python -m pytest -m "not torch" $(SPREAD) --cov --cov-report=term:skip-covered
