@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from itertools import pairwise
 
@@ -96,6 +97,28 @@ def test_a_clock_step_is_noted_and_followed_forward_and_back(play) -> None:
     assert len(set(at)) == len(at) == 90
     assert max(at) - at[0] == pytest.approx(106_900, abs=1100)
     assert at[-1] - at[0] == pytest.approx(8900, abs=10)
+
+
+class Oversleeps(VirtualClock):
+    """A machine under load: now and then a wait takes up to a tick longer."""
+
+    def __init__(self, by_s: float) -> None:
+        super().__init__()
+        self._waits, self._by_s = 0, by_s
+
+    def wait(self, stop: threading.Event, seconds: float) -> bool:
+        self._waits += 1
+        return super().wait(stop, seconds + (self._by_s if self._waits % 7 == 0 else 0.0))
+
+
+@pytest.mark.parametrize("by_s", [0.0, 0.03, 0.06, 0.089, 0.095, 0.0995, 0.099999, 0.1, 0.13])
+def test_a_tick_that_began_late_is_not_followed_by_one_of_the_same_instant(by_s: float) -> None:
+    clock, at = Oversleeps(by_s), list[int]()
+    source = NvmlSource(from_scenario(SCRIPT, clock=clock))
+    sampler = Sampler(source.devices, lambda _f, _c, r: at.extend(int(row[0]) for row in r), clock=clock)
+    report = sampler.run(10.0)
+    assert report.ticks + report.skipped_ticks == 100
+    assert min(b - a for a, b in pairwise(at)) >= 8
 
 
 def test_devices_take_turns_with_the_costly_readings() -> None:

@@ -99,12 +99,15 @@ class Sampler:
         self._open()
         start, index = self._clock.monotonic(), 0
         while index == 0 or not self._stop.is_set():  # what ends before we got going has one reading all the same
+            began = self._clock.monotonic()
             self._guarded(self._on_tick, self.stamp())
             self._guarded(self._tick, index)
             self._cpu_s = time.thread_time() - cpu
             now = self._clock.monotonic()
             due = start + (index + 1) * self._tick_s
             late = max(0, int((now - due) / self._tick_s + 0.5))
+            if max(now, due + late * self._tick_s) - began < self._tick_s / 10:
+                late += 1  # this one began late: two readings of nearly one instant would contradict each other
             self._skipped += late
             index += 1 + late
             if seconds is not None and index * self._tick_s >= seconds - self._tick_s / 2:
