@@ -6,8 +6,8 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
+from gpuledger.advice.one_gpu import OneGpu
 from gpuledger.advice.statement import AuditStatement
-from gpuledger.efficiency.gpu_history import GpuHistory
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.encode import encode
 from gpuledger.lake.layout import Lake
@@ -65,11 +65,11 @@ def owners(audit: AuditStatement) -> Document:
     return replace(found, figures=[paid, _productive(audit), waste])
 
 
-def one_gpu(history: GpuHistory) -> Document:
-    """One GPU's hours as a chart and its stretches without work; the hours as a table on demand."""
-    document = document_of(history)
-    hours, spells = document.sections
-    return replace(document, sections=[_on_demand(hours), spells])
+def one_gpu(gpu: OneGpu) -> Document:
+    """One GPU's hours as a chart, its dollars and its stretches without work; the hours as a table on demand."""
+    document = document_of(gpu)
+    hours, *rest = document.sections
+    return replace(document, sections=[_on_demand(hours), *rest])
 
 
 # Those with commands of their own; the others register themselves.

@@ -37,7 +37,8 @@ def _lines(live: LiveLake, given: Filters) -> list[gpu_table.GpuLine]:
     """All GPUs of a scope, made once."""
 
     def make() -> list[gpu_table.GpuLine]:
-        return gpu_table.gpu_lines(live.audit(given), live.efficiency(given), live.recent(given)[1])
+        around = gpu_table.Around(live.recent(given)[1], live.owners(given))
+        return gpu_table.gpu_lines(live.audit(given), live.efficiency(given), around)
 
     return live.once("lines", given, make)
 
@@ -49,7 +50,7 @@ def _gpus(live: LiveLake, given: Filters, params: Params) -> Made:
     at = min(params.get("page", 1), count)
     shown = found[(at - 1) * gpu_table.PER_PAGE : at * gpu_table.PER_PAGE]
     document = Document(name="gpus", kind="GPUs", title="GPUs", headline=gpu_table.headline(found))
-    more = {"lines": shown, "found": len(found), "total": len(whole), "q": q, "sort": sort, "sorts": gpu_table.SORTS}
+    more = {"lines": shown, "caption": gpu_table.caption(found, whole), "q": q, "sort": sort, "sorts": gpu_table.SORTS}
     return document, more | {"at_page": at, "pages_in_all": count}
 
 

@@ -17,6 +17,7 @@ from gpuledger.cost.emissions.readings import Readings, holder_of, read_readings
 from gpuledger.cost.emissions.statement import EnergyRow, EnergyStatement, RegionEnergy
 from gpuledger.cost.inventories.settling import inventory_of
 from gpuledger.cost.inventory import Inventory
+from gpuledger.cost.judged import at_least, known_waste
 from gpuledger.cost.user_settings import Config
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.books import Books
@@ -98,10 +99,21 @@ def energy_statement(
 def _row(name: str, members: Sequence[Charge], found: Emitted) -> EnergyRow:
     money = row_of(name, members)
     paid = money.dollars if isinstance(money.dollars, Unknown) else money.dollars.paid_usd
-    waste = money.dollars if isinstance(money.dollars, Unknown) else money.dollars.waste_usd
     carbon, unplaced = carbon_of(members, found)
-    boards = figures.boards(members)
-    return EnergyRow(name, boards, money.times.paid_h, paid, waste, figures.energy_kwh(members), carbon, unplaced)
+    drew = {c.device.gpu_uuid for c in members if c.sums.get("energy_ms", 0)}
+    return EnergyRow(
+        name,
+        figures.boards(members),
+        money.times.paid_h,
+        paid,
+        known_waste(money.dollars),
+        figures.energy_kwh(members),
+        carbon,
+        unplaced,
+        unpriced_gpus=figures.boards(c for c in members if c.dollars is None),
+        unmetered_gpus=figures.boards(members) - len(drew),
+        waste_at_least=at_least(money.dollars),
+    )
 
 
 def carbon_of(members: Sequence[Charge], found: Emitted) -> tuple[Range | Unknown, float]:

@@ -16,7 +16,10 @@ from gpuledger.units import Range, Unknown
 
 @dataclass(frozen=True)
 class EnergyRow:
-    """One owner, or the whole fleet: dollars, energy and carbon of the same charges."""
+    """One owner, or the whole fleet: dollars, energy and carbon of the same charges.
+
+    `unpriced_gpus` are in no dollar figure, `unmetered_gpus` in no energy figure. `waste_at_least`: more may be wasted.
+    """
 
     name: str
     gpus: int
@@ -26,6 +29,9 @@ class EnergyRow:
     energy_kwh: float | Unknown
     carbon_kg: Range | Unknown
     unplaced_kwh: float = 0.0
+    unpriced_gpus: int = 0
+    unmetered_gpus: int = 0
+    waste_at_least: bool = False
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from gpuledger.plan.regions.words import kilograms
 from gpuledger.report.document import Bullets, Document, KeyFigure, Prose, Section
 from gpuledger.report.documents import document_for
 from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table
-from gpuledger.report.written import capital, gpus, number, percent, period, usd
+from gpuledger.report.written import capital, gpus, number, percent, period, usd, whole
 from gpuledger.units import Range, Unknown
 
 ALL = 1_000
@@ -61,11 +61,18 @@ def headline(found: EnergyStatement) -> str:
     if isinstance(fleet.energy_kwh, Unknown):
         return f"Energy is unknown: {fleet.energy_kwh.why}."
     paid = "" if isinstance(fleet.paid_usd, Unknown) else f", next to {usd(fleet.paid_usd)} paid"
-    energy = f"{number(fleet.energy_kwh, _places(fleet.energy_kwh))} kWh"
+    paid += f" for {_part(fleet, fleet.unpriced_gpus)}" if paid and fleet.unpriced_gpus else ""
+    energy = f"{number(fleet.energy_kwh, _places(fleet.energy_kwh))} kWh drawn by "
+    energy += _part(fleet, fleet.unmetered_gpus) if fleet.unmetered_gpus else "the GPUs"
     if isinstance(fleet.carbon_kg, Unknown):
-        return f"{energy} drawn by the GPUs{paid}; carbon is unknown: {fleet.carbon_kg.why}."
-    least = "at least " if fleet.unplaced_kwh else ""
-    return f"{energy} drawn by the GPUs, {least}{kilograms(fleet.carbon_kg.middle)} CO2e{paid}."
+        return f"{energy}{paid}; carbon is unknown: {fleet.carbon_kg.why}."
+    least = "at least " if fleet.unplaced_kwh or fleet.unmetered_gpus else ""
+    return f"{energy}, {least}{kilograms(fleet.carbon_kg.middle)} CO2e{paid}."
+
+
+def _part(fleet: EnergyRow, without: int) -> str:
+    """The GPUs a figure is of, where some have none."""
+    return f"{whole(fleet.gpus - without)} of {gpus(fleet.gpus)}"
 
 
 def _places(value: float) -> int:
@@ -73,13 +80,25 @@ def _places(value: float) -> int:
 
 
 def _notes(found: EnergyStatement) -> list[Prose]:
-    out = []
+    out, fleet = [], found.fleet
+    if fleet.unmetered_gpus and not isinstance(fleet.energy_kwh, Unknown):
+        out.append(Prose(f"{_report(fleet.unmetered_gpus)} neither energy nor power: in no kWh or CO2e.", "warning"))
+    if fleet.unpriced_gpus and not isinstance(fleet.paid_usd, Unknown):
+        out.append(Prose(f"{_have(fleet.unpriced_gpus)} no known price: in no dollar figure.", "warning"))
     if found.fleet.unplaced_kwh:
         out.append(Prose(f"{_kwh(found.fleet.unplaced_kwh)} kWh {UNPLACED}", "warning"))
     if found.carbon_file and not isinstance(found.by_hour_pct, Unknown):
         covered = f"{percent(found.by_hour_pct)} of the placed energy takes its carbon from the hours of the file"
         out.append(Prose(f"{covered} {found.carbon_file}; the rest takes yearly averages.", "note"))
     return out
+
+
+def _report(count: int) -> str:
+    return f"{gpus(count)} {'reports' if count == 1 else 'report'}"
+
+
+def _have(count: int) -> str:
+    return f"{gpus(count)} {'has' if count == 1 else 'have'}"
 
 
 def _figures(fleet: EnergyRow) -> list[KeyFigure]:
@@ -110,14 +129,21 @@ def _carbon(value: Range | Unknown, unplaced: float = 0.0) -> Cell:
 def _owners(found: EnergyStatement) -> Table:
     rows: list[Row] = [
         [
-            name, figure(r.paid_usd, usd), figure(r.waste_usd, usd), figure(r.energy_kwh, _kwh),
+            name, figure(r.paid_usd, usd), _waste(r), figure(r.energy_kwh, _kwh),
             _carbon(r.carbon_kg, r.unplaced_kwh), _range(r.carbon_kg),
         ]
         for name, r in (*((row.name, row) for row in found.by_owner), ("All", found.fleet))
     ]  # fmt: skip
     heads = (capital(found.by.value), "Paid", "Wasted", "kWh", "CO2e", "CO2e range")
     caption = f"Dollars, energy and carbon by {found.by.value}"
-    return make_table("owners", caption, heads, "wnnnnN", rows, screen_rows=ALL)
+    more = any(row.waste_at_least for row in found.by_owner)
+    note = "Wasted with a +: at least that; part of the time is unrated or unobserved." if more else ""
+    return make_table("owners", caption, heads, "wnnnnN", rows, screen_rows=ALL, note=note)
+
+
+def _waste(row: EnergyRow) -> Cell:
+    more = "+" if row.waste_at_least else ""
+    return figure(row.waste_usd, lambda amount: f"{usd(amount)}{more}")
 
 
 def _regions(regions: Sequence[RegionEnergy]) -> Table:
