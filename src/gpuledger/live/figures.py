@@ -38,7 +38,8 @@ def window_families(seen: Seen, newest_ms: int) -> tuple[Family, ...]:
     """All families of a window; `newest_ms`: the end of the newest sample."""
     cost, rows = seen.audit.cost, seen.efficiency.per_gpu
     return (
-        *_window(cost, newest_ms),
+        *lake_families(newest_ms),
+        *_window(cost),
         *_money(seen.audit),
         *_by_owner(cost),
         *_by_gpu(rows),
@@ -48,11 +49,18 @@ def window_families(seen: Seen, newest_ms: int) -> tuple[Family, ...]:
     )
 
 
-def _window(cost: CostStatement, newest_ms: int) -> Iterator[Family]:
+def lake_families(newest_ms: int) -> tuple[Family, ...]:
+    """What holds whatever the window: the version, and how old the newest sample is."""
+    build = [({"version": version("gpuledger")}, 1)]
+    newest = [(Named(), newest_ms / MS_PER_S)]
+    return (
+        family("gpuledger_build_info", "Version of gpuledger; always 1.", build),
+        family("gpuledger_newest_sample_timestamp_seconds", "Unix time of the newest sample.", newest),
+    )
+
+
+def _window(cost: CostStatement) -> Iterator[Family]:
     one: Named = {}
-    yield family("gpuledger_build_info", "Version of gpuledger; always 1.", [({"version": version("gpuledger")}, 1)])
-    newest = newest_ms / MS_PER_S
-    yield family("gpuledger_newest_sample_timestamp_seconds", "Unix time of the newest sample.", [(one, newest)])
     yield family(
         "gpuledger_window_end_timestamp_seconds", "Unix time the window ends.", [(one, cost.end_ms / MS_PER_S)]
     )

@@ -16,16 +16,16 @@ from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import newest_ms
 from gpuledger.live.exposition import text_of
-from gpuledger.live.figures import Seen, window_families
+from gpuledger.live.figures import Seen, lake_families, window_families
 from gpuledger.live.traffic import read_traffic
 from gpuledger.units import MS_PER_HOUR
 
 LAST = "1h"
 
 
-def metrics_text(seen: Seen, newest: int) -> str:
-    """The page of a window that is read already."""
-    return text_of(window_families(seen, newest))
+def metrics_text(seen: Seen | None, newest: int) -> str:
+    """The page of a window that is read already; `seen`: None where the window has no data."""
+    return text_of(lake_families(newest) if seen is None else window_families(seen, newest))
 
 
 def recent(lake: Lake, scope: Scope) -> Scope:

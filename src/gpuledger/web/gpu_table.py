@@ -14,12 +14,9 @@ from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow
 from gpuledger.errors import UnknownName
 from gpuledger.lake.batch import device_name
 from gpuledger.units import Unknown, count, known
+from gpuledger.web.contract import SORTS
 
 PER_PAGE = 100
-SORTS = {
-    "waste": "wasted", "paid": "paid", "util": "utilization", "realized": "realized", "idle": "idle", "power": "power",
-    "name": "name",
-}  # fmt: skip
 
 
 def order_of(asked: str) -> str:

@@ -19,6 +19,8 @@ from gpuledger.advice.asking import Asked, asked, audit
 from gpuledger.advice.one_gpu import OneGpu, one_gpu
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.catalog.thresholds import load_thresholds
+from gpuledger.cost.emissions.build import Placing, energy_statement
+from gpuledger.cost.emissions.statement import EnergyStatement
 from gpuledger.cost.statement import ALWAYS
 from gpuledger.cost.user_settings import Config, set_teams
 from gpuledger.efficiency.build import efficiency_statement
@@ -166,6 +168,15 @@ class LiveLake:
             return one_gpu(history, self.audit(filters), self.efficiency(filters))
 
         return self.once("gpu", filters, make, None, device)
+
+    def energy(self, filters: Filters) -> EnergyStatement:
+        """Energy and carbon next to dollars, also hour by hour."""
+
+        def make() -> EnergyStatement:
+            terms = asked(self.lake.root, **self._terms).terms.copy()
+            return energy_statement(self.lake, self.scope(filters), Placing(by_hour=True), **terms)
+
+        return self.once("energy", filters, make)
 
     def moves(self, filters: Filters) -> LakePlan:
         """What each namespace should move to."""

@@ -10,6 +10,7 @@ from gpuledger.catalog.regions import Place
 from gpuledger.cost import figures
 from gpuledger.cost.build import Terms, statement_and_bill
 from gpuledger.cost.charges import Charge, grouped, row_of
+from gpuledger.cost.emissions.by_hour import energy_by_hour
 from gpuledger.cost.emissions.factors import Factor, factor_of
 from gpuledger.cost.emissions.hourly import HourlyIntensity
 from gpuledger.cost.emissions.places import Whereabouts
@@ -30,11 +31,15 @@ NOWHERE = Unknown("no energy was recorded at a known place")
 
 @dataclass(frozen=True)
 class Placing:
-    """Where the GPUs are, as far as samples and inventory leave it open, and the intensity by hour if it is known."""
+    """Where the GPUs are, as far as samples and inventory leave it open, and the intensity by hour if it is known.
+
+    `by_hour`: whether the hours are asked for, each with its energy and carbon.
+    """
 
     cloud: str = ""
     at: str = ""
     hours: HourlyIntensity | None = None
+    by_hour: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,8 @@ class Emitted:
 def emitted(lake: Lake, scope: Scope, stock: Inventory | None, placing: Placing) -> Emitted:
     """Places and factors of a window. `stock`: its inventory."""
     where = Whereabouts(stock, placing.cloud, placing.at)
-    readings = read_readings(Books(lake, scope), hourly=True) if placing.hours else None
+    wanted = placing.hours or placing.by_hour
+    readings = read_readings(Books(lake, scope), hourly=True) if wanted else None
     return Emitted(where, placing.hours, readings)
 
 
@@ -91,6 +97,8 @@ def energy_statement(
         statement.start_ms, statement.end_ms, fleet, by, tuple(sorted(rows, key=_most_first)),
         tuple(sorted(places, key=lambda r: (-_known(r.energy_kwh), r.name))), tuple(_assumptions(fleet, places)),
     )  # fmt: skip
+    if found.readings is not None:
+        made = replace(made, by_hour=energy_by_hour(charges, found.readings, found.place, placed.hours))
     if placed.hours is None:
         return made
     return replace(made, carbon_file=placed.hours.path, by_hour_pct=_by_hour(charges, found))

@@ -53,6 +53,16 @@ class RegionEnergy:
 
 
 @dataclass(frozen=True)
+class HourEnergy:
+    """What one place drew and emitted in one hour."""
+
+    start_ms: int
+    region: str
+    energy_kwh: float
+    carbon_kg: Range | Unknown
+
+
+@dataclass(frozen=True)
 class EnergyStatement:
     """Energy and carbon of one window next to its dollars. `carbon_file`: the hourly file, where one was given.
 
@@ -66,6 +76,7 @@ class EnergyStatement:
     by_owner: tuple[EnergyRow, ...]
     by_region: tuple[RegionEnergy, ...]
     assumptions: tuple[str, ...]
+    by_hour: tuple[HourEnergy, ...] = ()
     carbon_file: str = ""
     by_hour_pct: float | Unknown = Unknown("no hourly file was given")  # noqa: RUF009  (frozen, so one for all is safe)
 

@@ -115,6 +115,21 @@ def unpriced_h(cost: CostStatement) -> dict[Bucket, float]:
     return {bucket: ms / MS_PER_HOUR for bucket, ms in hours.items() if ms}
 
 
+_BASES = {
+    "market": "market medians", "given": "as given", "yours": "your own", "instance": "of the instance named",
+    "inventory": "of the inventory",
+}  # fmt: skip
+
+
+def price_fact(cost: CostStatement) -> str:
+    """Which prices the dollars rest on, and the newest date each kind was listed; empty where there is none."""
+    newest: dict[str, str] = {}
+    for price in cost.prices:
+        newest[price.basis] = max(newest.get(price.basis, ""), price.newest or "")
+    parts = [f"{_BASES.get(basis, basis)}{f' of {day}' if day else ''}" for basis, day in newest.items()]
+    return f"prices: {', '.join(parts)}" if parts else ""
+
+
 def _projections(rate: Projection | Unknown) -> list[Row]:
     """The rate of spending over longer times."""
     if isinstance(rate, Unknown):
@@ -166,7 +181,7 @@ def devices_named(r: Recommendation, audit: AuditStatement) -> str:
 def worth(r: Recommendation) -> str:
     """What a recommendation saves by itself, in one line."""
     if r.lever is None:
-        return "Claims no dollars of the bill"
+        return "No saving is claimed"
     share = f"{percent(float(r.saving.middle_pct))} of the bill"
     if isinstance(r.month, Unknown):
         return f"Dollars {r.month}; {share}"

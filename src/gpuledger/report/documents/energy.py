@@ -11,11 +11,14 @@ from gpuledger.encode import encode
 from gpuledger.plan.regions.words import kilograms
 from gpuledger.report.document import Bullets, Document, KeyFigure, Prose, Section
 from gpuledger.report.documents import document_for
+from gpuledger.report.outline import charts_of
 from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table
-from gpuledger.report.written import capital, gpus, number, percent, period, usd, whole
+from gpuledger.report.written import capital, gpus, instant, loose, number, percent, period, usd, whole
 from gpuledger.units import Range, Unknown
 
+NAME = "energy"
 ALL = 1_000
+HOURS_SHOWN = 24 * 31
 UNPLACED = (
     "of energy have no known place, and no carbon figure holds them. Name the cloud of the region labels with --cloud, "
     "or the place of GPUs without a region with --at cloud:region."
@@ -23,19 +26,24 @@ UNPLACED = (
 
 
 @document_for(EnergyStatement)
-def energy_document(found: EnergyStatement) -> Document:
-    """The document of an energy statement."""
+def energy_document(found: EnergyStatement, unplaced: str = UNPLACED) -> Document:
+    """The document of an energy statement; `unplaced`: what to do about energy without a place."""
     owners, regions = _owners(found), _regions(found.by_region)
     return Document(
-        name="energy",
+        name=NAME,
         kind="Energy and carbon",
         title="Energy and carbon next to dollars",
         headline=headline(found),
         facts=[period(found.start_ms, found.end_ms), gpus(found.fleet.gpus)],
-        notes=_notes(found),
+        notes=_notes(found, unplaced),
         figures=_figures(found.fleet),
         summary=[owners, regions],
         sections=[
+            *(
+                [Section("hours", "Hour by hour", [*charts_of(NAME, "hours", found), _hours(found)])]
+                if found.by_hour
+                else []
+            ),
             Section("assumptions", "Assumptions", [Bullets([capital(a) for a in found.assumptions])]),
             Section("sources", "Sources", [Bullets(_sources(found))]),
         ],
@@ -79,14 +87,14 @@ def _places(value: float) -> int:
     return 0 if value >= 100 else 1 if value >= 10 else 3
 
 
-def _notes(found: EnergyStatement) -> list[Prose]:
+def _notes(found: EnergyStatement, unplaced: str) -> list[Prose]:
     out, fleet = [], found.fleet
     if fleet.unmetered_gpus and not isinstance(fleet.energy_kwh, Unknown):
         out.append(Prose(f"{_report(fleet.unmetered_gpus)} neither energy nor power: in no kWh or CO2e.", "warning"))
     if fleet.unpriced_gpus and not isinstance(fleet.paid_usd, Unknown):
         out.append(Prose(f"{_have(fleet.unpriced_gpus)} no known price: in no dollar figure.", "warning"))
     if found.fleet.unplaced_kwh:
-        out.append(Prose(f"{_kwh(found.fleet.unplaced_kwh)} kWh {UNPLACED}", "warning"))
+        out.append(Prose(f"{_kwh(found.fleet.unplaced_kwh)} kWh {unplaced}", "warning"))
     if found.carbon_file and not isinstance(found.by_hour_pct, Unknown):
         covered = f"{percent(found.by_hour_pct)} of the placed energy takes its carbon from the hours of the file"
         out.append(Prose(f"{covered} {found.carbon_file}; the rest takes yearly averages.", "note"))
@@ -144,6 +152,19 @@ def _owners(found: EnergyStatement) -> Table:
 def _waste(row: EnergyRow) -> Cell:
     more = "+" if row.waste_at_least else ""
     return figure(row.waste_usd, lambda amount: f"{usd(amount)}{more}")
+
+
+def _hours(found: EnergyStatement) -> Table:
+    """The hours, the newest first."""
+    shown = found.by_hour[::-1][:HOURS_SHOWN]
+    rows: list[Row] = [
+        [cell(instant(h.start_ms), h.start_ms), h.region, figure(h.energy_kwh, loose), _carbon(h.carbon_kg)]
+        for h in shown
+    ]
+    left = len(found.by_hour) - len(shown)
+    note = f"{whole(left)} earlier rows are in the JSON." if left else ""
+    heads = ("Hour (UTC)", "Region", "kWh", "CO2e")
+    return make_table("hours", "Hours, the newest first", heads, "wwnn", rows, note=note)
 
 
 def _regions(regions: Sequence[RegionEnergy]) -> Table:
