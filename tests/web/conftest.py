@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import datetime as dt
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,5 +38,54 @@ def lake(tmp_path_factory: pytest.TempPathFactory, fleet: Path) -> Path:
 def client(lake: Path) -> Iterator[TestClient]:
     """The dashboard of the lake, ready."""
     with TestClient(create_app(Views(LiveLake(lake)), every_s=0.1), base_url="http://localhost") as made:
+        wait_ready(made)
+        yield made
+
+
+# UUID, model, host, index, MIG instance and profile, namespace, team, user, then utilization, watts, memory, temperature.
+H100, A100 = "NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB"
+ODD = (
+    ("GPU-warm", H100, "n1", 0, "", "", "dark", "", "", "", "", "", 50),
+    ("GPU-full", H100, "n1", 1, "", "", "dark", "", "", "", "", 70000, ""),
+    ("GPU-busy", H100, "n1", 2, "", "", "train", "\u00c9quipe", "zo\u00eb", 95, 500, 60000, 60),
+    ("GPU-idle", H100, "n1", 3, "", "", "train", "\u00c9quipe", "zo\u00eb", 0, 70, 0, 35),
+    ("GPU-half", "NVIDIA L4", "n2", 0, "", "", "edge", "", "", 50, "", "", ""),
+    ("../../etc/passwd", A100, "n3", 0, "", "", "train", "", "", 0, 60, 60000, 40),
+    ("GPU-acme", "Acme Frobnicator 9000", "n4", 0, "", "", "odd", "", "", 0, 300, 60000, 60),
+    ("GPU-cut", A100, "n5", 0, 1, "2g.20gb", "mig", "", "", 90, 300, 10000, 60),
+    ("GPU-cut", A100, "n5", 0, 2, "2g.20gb", "mig", "", "", 90, 300, 10000, 60),
+)
+_HEADS = (
+    "timestamp UUID modelName Hostname gpu GPU_I_ID GPU_I_PROFILE namespace team user DCGM_FI_DEV_GPU_UTIL "
+    "DCGM_FI_DEV_POWER_USAGE DCGM_FI_DEV_FB_USED DCGM_FI_DEV_GPU_TEMP"
+).split()
+
+
+def odd_rows(start: dt.datetime, minutes: int, leave_out: str = "") -> list[list[object]]:
+    """Samples of the odd fleet, one per GPU and minute; without the GPUs of one namespace."""
+    stamps = ((start + dt.timedelta(minutes=m)).strftime("%Y-%m-%dT%H:%M:%SZ") for m in range(minutes))
+    return [[at, *gpu] for at in stamps for gpu in ODD if gpu[6] != leave_out]
+
+
+def write_odd(file: Path, rows: list[list[object]]) -> Path:
+    """The samples as a CSV file that an import reads."""
+    with file.open("w", newline="", encoding="utf-8") as handle:
+        csv.writer(handle).writerows([_HEADS, *rows])
+    return file
+
+
+@pytest.fixture(scope="session")
+def odd_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three hours of GPUs of which much is unknown: activity, power, a price, whether busy time did work."""
+    root = tmp_path_factory.mktemp("odd")
+    file = write_odd(root / "odd.csv", odd_rows(dt.datetime(2026, 11, 15, 6, tzinfo=dt.UTC), 180))
+    gpuledger.open(root / "lake").ingest(file)
+    return root / "lake"
+
+
+@pytest.fixture(scope="session")
+def odd(odd_lake: Path) -> Iterator[TestClient]:
+    """The dashboard of the odd fleet, ready."""
+    with TestClient(create_app(Views(LiveLake(odd_lake)), every_s=0.1), base_url="http://localhost") as made:
         wait_ready(made)
         yield made

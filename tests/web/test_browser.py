@@ -86,6 +86,7 @@ def test_a_filter_is_in_the_address_and_holds(browser: Browser, base: str) -> No
         expect(page.locator("select[name=last]")).to_have_value("36h")  # the server's own
         name = page.get_by_label("Namespace").locator("option").nth(1).inner_text()
         page.get_by_label("Namespace").select_option(name)
+        page.get_by_role("button", name="Show").click()
         page.wait_for_url(f"**namespace={name}*")
         expect(page.get_by_label("Namespace")).to_have_value(name)
         owners = page.locator("td[data-h=Namespace]").all_inner_texts()
@@ -97,6 +98,7 @@ def test_a_filter_is_in_the_address_and_holds(browser: Browser, base: str) -> No
         page.get_by_role("link", name="Timeline").click()
         expect(page.get_by_label("Namespace")).to_have_value(name)  # filters stay from page to page
         page.locator("select[name=last]").select_option("all")
+        page.get_by_role("button", name="Show").click()
         page.wait_for_url("**last=all*")
         expect(page.locator("select[name=last]")).to_have_value("all")
 

@@ -23,9 +23,10 @@ from gpuledger.report.documents import document_of
 from gpuledger.report.documents.audit import audit_document, first_steps
 from gpuledger.report.documents.audit_rows import price_fact
 from gpuledger.report.documents.efficiency import efficiency_document
+from gpuledger.report.documents.energy import kwh
 from gpuledger.report.plan_sections import dollar_figure
 from gpuledger.report.tables import Row, Table, cell, make_table
-from gpuledger.report.written import amount, capital, instant, loose, number, percent, round_percent
+from gpuledger.report.written import amount, capital, instant, number, percent, round_percent
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 REJECT_FILES = 20
@@ -52,10 +53,10 @@ def _dated(document: Document, audit: AuditStatement) -> Document:
     return replace(document, facts=[*document.facts, found]) if found else document
 
 
-def _energy(kwh: float | Unknown) -> KeyFigure:
-    if isinstance(kwh, Unknown):
-        return KeyFigure("Energy", "unknown", "", kwh.why, unknown=True)
-    return KeyFigure("Energy", f"{loose(kwh)} kWh", "", "GPU boards that record it; carbon is on the Energy page")
+def _energy(drawn: float | Unknown) -> KeyFigure:
+    if isinstance(drawn, Unknown):
+        return KeyFigure("Energy", "unknown", "", drawn.why, unknown=True)
+    return KeyFigure("Energy", f"{kwh(drawn)} kWh", "", "GPU boards that record it; carbon is on the Energy page")
 
 
 def _productive(audit: AuditStatement) -> KeyFigure:
@@ -108,9 +109,9 @@ def one_gpu(gpu: OneGpu) -> Document:
     return replace(document, sections=[_on_demand(hours), *rest])
 
 
-def energy(found: EnergyStatement) -> Document:
+def energy(found: EnergyStatement, audit: AuditStatement) -> Document:
     """kWh and CO2e next to dollars; the hours as a chart, and as a table on demand."""
-    document = document_of(found, unplaced=UNPLACED)
+    document = _dated(document_of(found, unplaced=UNPLACED), audit)
     sections = [_on_demand(s) if s.id == "hours" else s for s in document.sections]
     return replace(document, kind="Energy", title="Energy", sections=sections)
 

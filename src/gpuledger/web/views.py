@@ -66,7 +66,7 @@ PAGES: dict[str, Callable[[LiveLake, Filters, Params], Made]] = {
     "/gpus/one": lambda live, given, params: (pages.one_gpu(live.gpu(given, params["device"])), {}),
     "/owners": _owners,
     "/savings": lambda live, given, _: (pages.savings(live.audit(given)), {}),
-    "/energy": lambda live, given, _: (pages.energy(live.energy(given)), {}),
+    "/energy": lambda live, given, _: (pages.energy(live.energy(given), live.audit(given)), {}),
     "/plans": lambda live, given, _: (pages.plans(live.moves(given)), {}),
     "/data": lambda live, given, _: (_data(live, given), {}),
 }

@@ -94,7 +94,7 @@ def _notes(found: EnergyStatement, unplaced: str) -> list[Prose]:
     if fleet.unpriced_gpus and not isinstance(fleet.paid_usd, Unknown):
         out.append(Prose(f"{_have(fleet.unpriced_gpus)} no known price: in no dollar figure.", "warning"))
     if found.fleet.unplaced_kwh:
-        out.append(Prose(f"{_kwh(found.fleet.unplaced_kwh)} kWh {unplaced}", "warning"))
+        out.append(Prose(f"{kwh(found.fleet.unplaced_kwh)} kWh {unplaced}", "warning"))
     if found.carbon_file and not isinstance(found.by_hour_pct, Unknown):
         covered = f"{percent(found.by_hour_pct)} of the placed energy takes its carbon from the hours of the file"
         out.append(Prose(f"{covered} {found.carbon_file}; the rest takes yearly averages.", "note"))
@@ -112,7 +112,7 @@ def _have(count: int) -> str:
 def _figures(fleet: EnergyRow) -> list[KeyFigure]:
     made = []
     if not isinstance(fleet.energy_kwh, Unknown):
-        made.append(KeyFigure("Energy", f"{_kwh(fleet.energy_kwh)} kWh", "", "GPU boards"))
+        made.append(KeyFigure("Energy", f"{kwh(fleet.energy_kwh)} kWh", "", "GPU boards"))
     if not isinstance(fleet.carbon_kg, Unknown):
         made.append(KeyFigure("Carbon", f"{kilograms(fleet.carbon_kg.middle)} CO2e", _range(fleet.carbon_kg), ""))
     if not isinstance(fleet.paid_usd, Unknown):
@@ -120,7 +120,8 @@ def _figures(fleet: EnergyRow) -> list[KeyFigure]:
     return made
 
 
-def _kwh(value: float) -> str:
+def kwh(value: float) -> str:
+    """Energy, with as many places as its size needs."""
     return number(value, _places(value))
 
 
@@ -137,7 +138,7 @@ def _carbon(value: Range | Unknown, unplaced: float = 0.0) -> Cell:
 def _owners(found: EnergyStatement) -> Table:
     rows: list[Row] = [
         [
-            name, figure(r.paid_usd, usd), _waste(r), figure(r.energy_kwh, _kwh),
+            name, figure(r.paid_usd, usd), _waste(r), figure(r.energy_kwh, kwh),
             _carbon(r.carbon_kg, r.unplaced_kwh), _range(r.carbon_kg),
         ]
         for name, r in (*((row.name, row) for row in found.by_owner), ("All", found.fleet))
@@ -172,7 +173,7 @@ def _regions(regions: Sequence[RegionEnergy]) -> Table:
     for r in regions:
         grams = r.g_per_kwh if isinstance(r.g_per_kwh, Unknown) else r.g_per_kwh.middle
         pue = cell("unknown") if isinstance(r.pue, Unknown) else f"{r.pue:g}{'' if r.pue_own else ' (average)'}"
-        energy, carbon = figure(r.energy_kwh, _kwh), _carbon(r.carbon_kg)
+        energy, carbon = figure(r.energy_kwh, kwh), _carbon(r.carbon_kg)
         rows.append([r.name, r.country, energy, figure(grams, number), pue, carbon, r.factor_note])
     heads = ("Region", "Country", "kWh", "g/kWh", "PUE", "CO2e", "Figures of")
     note = "PUE: power of the building over power of its machines. Grid figures are yearly unless a file has hours."
