@@ -41,25 +41,26 @@ def text(words: str, **schema: Any) -> Any:
 
 def names(words: str) -> Any:
     """A parameter that may be given several times."""
-    return Query(max_length=MOST_NAMES, description=f"{words}; may be given several times.")
+    return Query(default_factory=list, max_length=MOST_NAMES, description=f"{words}; may be given several times.")
 
 
 Name = Annotated[str, StringConstraints(max_length=MOST_CHARS)]
-Many = list[Name] | None
+Many = list[Name]
 
 
 async def filters(
+    *,
     since: Annotated[str, text("Start of the window: 2026-01-20 or 2026-01-20T08:30, UTC.", pattern=_INSTANT)] = "",
     until: Annotated[str, text("End of the window, written the same way.", pattern=_INSTANT)] = "",
     last: Annotated[
         str, text("Length of the window, up to its end: 7d, 24h, or all. Replaces `since`.", pattern=_LENGTH)
     ] = "",
-    cluster: Annotated[Many, names("Cluster")] = None,
-    namespace: Annotated[Many, names("Namespace")] = None,
-    owner: Annotated[Many, names("Owner")] = None,
+    cluster: Annotated[Many, names("Cluster")],
+    namespace: Annotated[Many, names("Namespace")],
+    owner: Annotated[Many, names("Owner")],
 ) -> Filters:
     """The filters every address takes."""
-    chosen = (tuple(name for name in given or () if name) for given in (cluster, namespace, owner))
+    chosen = (tuple(name for name in given if name) for given in (cluster, namespace, owner))
     length = last.strip()
     return Filters("" if length else since.strip(), until.strip(), length, *chosen)
 
