@@ -18,8 +18,8 @@ from gpuledger.report.document import Document, KeyFigure, Prose, Section
 from gpuledger.report.documents import document_for
 from gpuledger.report.outline import charts_of
 from gpuledger.report.tables import Row, Table, cell, figure, make_table
-from gpuledger.report.written import instant, loose, money, number, percent, period, round_percent, usd, whole
-from gpuledger.units import MS_PER_HOUR, Unknown
+from gpuledger.report.written import instant, loose, money, number, percent, period, round_percent, usd
+from gpuledger.units import MS_PER_HOUR, Unknown, some
 
 NAME = "gpu"
 NO_SAMPLES = "no samples"
@@ -36,12 +36,13 @@ def gpu_document(gpu: OneGpu) -> Document:
     """The document of one GPU."""
     history = gpu.history
     name = gpu_name(history, history.gpu_instance_id)
+    owners = sorted({owner for hour in history.hours for owner in hour.owners})
     return Document(
         name=NAME,
         kind="One GPU",
         title=f"GPU {name}",
         headline=f"{name}: {_doing(gpu)}",
-        facts=[history.gpu_model or "no model name", history.gpu_uuid, _window(history)],
+        facts=[history.gpu_model or "no model name", history.gpu_uuid, _window(history), f"owners: {some(owners)}"],
         notes=_faults(gpu.health),
         figures=_figures(gpu),
         sections=[
@@ -87,7 +88,6 @@ def _faults(health: HealthRow | None) -> list[Prose]:
 
 def _figures(gpu: OneGpu) -> list[KeyFigure]:
     history, row, cost = gpu.history, gpu.row, gpu.cost
-    owners = sorted({owner for hour in history.hours for owner in hour.owners})
     observed = sum(h.observed_min for h in history.hours) / 60
     missed = "" if row is None or not row.unobserved_h else f"{row.unobserved_h:,.1f} h without samples"
     dollars = NOT_PAID if cost is None else cost.dollars
@@ -100,7 +100,6 @@ def _figures(gpu: OneGpu) -> list[KeyFigure]:
         _figure("Power", NO_ROW if row is None else row.means.power_w, _watts, "mean of the time observed"),
         _figure("Longest idle", NO_ROW if row is None else row.longest_idle_h, _hours, "at one stretch"),
         KeyFigure("Observed", _hours(observed), missed, _window(history)),
-        KeyFigure("Owners", whole(len(owners)), "", ", ".join(owners[:3])),
     ]
 
 
