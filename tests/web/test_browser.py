@@ -189,7 +189,7 @@ def test_charts_can_be_read_on_a_phone(browser: Browser, base: str) -> None:
         wide = page.evaluate("[...document.querySelectorAll('.drawn svg')].map(e => e.getBoundingClientRect().width)")
         assert wide
         assert min(wide) >= 600  # drawn for 760 px: its words keep four fifths of their size
-        label = page.evaluate("getComputedStyle(document.querySelector('table.many th.num'), '::before').content")
+        label = page.evaluate("getComputedStyle(document.querySelector('table.many tbody th.num'), '::before').content")
         assert "GPU-hours" in label
 
 
@@ -217,7 +217,7 @@ def test_new_samples_appear_and_the_reader_stays_where_they_are(
         page.evaluate("window.scrollTo(0, 120)")
         edition = page.evaluate("document.body.dataset.edition")
         gpuledger.open(lake).ingest(second)
-        page.wait_for_function("was => document.body.dataset.edition !== was", arg=edition)
+        expect(page.locator("body")).not_to_have_attribute("data-edition", edition, timeout=30_000)
         assert page.locator(".facts").inner_text() != before
         expect(table.locator("th[aria-sort]")).to_have_attribute("aria-sort", sorted_as or "")
         expect(table.get_by_role("button").first).to_be_focused()
