@@ -168,3 +168,4 @@ def test_an_unknown_order_or_owner_is_an_error(odd: TestClient, path: str, words
 
 def test_a_length_replaces_a_start(odd: TestClient) -> None:
     assert odd.get("/?since=2020-01-01&last=2h").status_code == 200
+    assert odd.get("/?since=F&last=2h").status_code == 400

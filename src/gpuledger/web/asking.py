@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import Depends, Path, Query
 from pydantic import BaseModel, StringConstraints
 
+from gpuledger.times import instant_ms
 from gpuledger.web.contract import OWNERS, SORTS, Filters
 
 
@@ -61,8 +62,10 @@ async def filters(
 ) -> Filters:
     """The filters every address takes."""
     chosen = (tuple(name for name in given if name) for given in (cluster, namespace, owner))
-    length = last.strip()
-    return Filters("" if length else since.strip(), until.strip(), length, *chosen)
+    start, length = since.strip(), last.strip()
+    if start and length:
+        instant_ms(start)  # what is not a time is an error also where it is replaced
+    return Filters("" if length else start, until.strip(), length, *chosen)
 
 
 Chosen = Annotated[Filters, Depends(filters)]

@@ -179,7 +179,7 @@ def test_only_the_owners_asked_for(tmp_path: Path) -> None:
     assert owners(owners=("b/x",)) == {("b", "x")}
     assert owners(namespaces=("unallocated",)) == {(None, None)}
     assert owners(namespaces=("b",), since_ms=make.DAY + 2 * MIN) == {("b", "y")}
-    with pytest.raises(InputError, match="no line"):
+    with pytest.raises(InputError, match="no data"):
         raise Books(lake, Scope(namespaces=("c",))).nothing_found()
 
 
