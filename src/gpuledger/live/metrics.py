@@ -14,11 +14,10 @@ from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
-from gpuledger.ledger.read.window import newest_ms
+from gpuledger.ledger.read.window import scope_of
 from gpuledger.live.exposition import text_of
 from gpuledger.live.figures import Seen, lake_families, window_families
 from gpuledger.live.traffic import read_traffic
-from gpuledger.units import MS_PER_HOUR
 
 LAST = "1h"
 
@@ -32,7 +31,7 @@ def recent(lake: Lake, scope: Scope) -> Scope:
     """The scope, over the last hour before the newest sample where it names no window."""
     if scope.since_ms is not None or scope.until_ms is not None:
         return scope
-    return replace(scope, since_ms=newest_ms(lake) - MS_PER_HOUR)
+    return replace(scope, since_ms=scope_of(lake, last=LAST).since_ms)
 
 
 def read_window(lake: Lake, scope: Scope, asked: Asked) -> Seen:
