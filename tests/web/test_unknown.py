@@ -89,6 +89,13 @@ def test_the_terminal_says_the_same(odd_lake: Path, capsys: pytest.CaptureFixtur
     assert "unknown, " in said.partition("The bill")[0]
 
 
+def test_a_limit_on_waste_fails_where_waste_is_unknown(odd_lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["audit", "--lake", str(odd_lake), "--fail-on", "waste>99", "--namespace"]
+    assert run([*given, "train"]) == 0
+    assert run([*given, "dark"]) == 1
+    assert "waste is not known" in capsys.readouterr().err
+
+
 def test_energy_says_which_gpus_it_leaves_out(
     odd: TestClient, odd_lake: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
