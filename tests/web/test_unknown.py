@@ -150,6 +150,7 @@ def test_a_filter_without_data_is_an_empty_page_with_its_filters(odd: TestClient
     assert "No data for these filters" in answer.text
     assert '<form class="filters"' in answer.text
     assert "namespaces no-such" in answer.text
+    assert "<option selected>no-such</option>" in answer.text  # the form shows what is filtered by
 
 
 @pytest.mark.parametrize("name", ["audit", "efficiency", "gpus", "energy", "plans/move", "data"])
