@@ -5,6 +5,7 @@
     │   ├── FileFault         2    a file as a whole: unreadable, empty, a column missing
     │   │   ├── UnknownKind   2    a file of no known kind or layout
     │   │   └── NotSaid       2    a file that lacks what only the user can say
+    │   ├── NothingFound      2    a window or filter that holds no data
     │   ├── UnknownName       2    a name that is not registered; suggests the nearest
     │   ├── FactError         2    a catalog or config file breaks its own rules
     │   └── ServerFault       2    a server does not answer, or not with what was asked for
@@ -64,6 +65,10 @@ class UnknownKind(FileFault):
 
 class NotSaid(FileFault):
     """A file that lacks what only the user can say: when, from which host, of which GPU."""
+
+
+class NothingFound(InputError):
+    """The window and the filters are fine, and no data is in them."""
 
 
 class UnknownName(InputError):

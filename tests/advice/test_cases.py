@@ -183,7 +183,7 @@ def test_filters_and_windows_hold(books):
         return read_stretches(lake, scope, load_limits())
 
     assert {s.namespace for s in stretches(Scope(namespaces=("other",)))} == {"other"}
-    with pytest.raises(InputError, match="no line"):
+    with pytest.raises(InputError, match="no data"):
         stretches(Scope(namespaces=("nobody",)))
     assert sum(s.sums["all_ms"] for s in stretches(Scope(since_ms=line(2)["hour_ms"]))) == HOUR
 

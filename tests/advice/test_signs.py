@@ -51,3 +51,12 @@ def test_peaks_that_collide_leave_nothing_in_the_cautious_case():
     assert "80 % at its peak" in said
     assert shared_gain(one, LIMITS).low == 0
     assert shared_gain(one, LIMITS).middle > 0
+
+
+def test_a_gpu_without_work_has_nothing_to_share():
+    served = CASES["idle, memory held"]
+    assert room_to_share(served, LIMITS)
+    free = replace(served, busy_ratio=0.0, idle_ratio=1.0, idle_held_ratio=0.0)
+    free = replace(free, demand=replace(free.demand, memory_max_ratio=0.0, memory_mean_ratio=0.0))
+    assert room_to_share(free, LIMITS) is None
+    assert room_to_share(replace(free, busy_ratio=0.05), LIMITS)

@@ -99,9 +99,11 @@ def test_the_window(cli, lake):
     assert analyze(cli, "--since", "2026-01-20T10:00+02:00", "--until", "2026-01-20T09:00")["samples"] == 3 * 6
 
 
-def test_last_counts_from_the_newest_sample(lake):
-    newest = day_start_ms("2026-01-22") - 10 * 60_000
-    assert scope_of(lake, last="3h").since_ms == newest + 1 - 3 * MS_PER_HOUR
+def test_last_counts_from_the_end_of_the_newest_sample(cli, lake):
+    # The newest of ten minutes each begins at 23:50, so three hours begin at 21:00.
+    assert scope_of(lake, last="3h").since_ms == day_start_ms("2026-01-22") - 3 * MS_PER_HOUR
+    said = analyze(cli, "--last", "3h")
+    assert said["end_ms"] - said["start_ms"] == 3 * MS_PER_HOUR
 
 
 def test_filters(cli, lake):

@@ -501,7 +501,7 @@ def test_single_samples_have_no_paid_time(cli, dcgm_csv):
         assert "import more samples" in ended.err
         assert "give an inventory and a window" in ended.err
     ended = cli("audit", "--lake", "lake", "--price", "1", "--namespace", "nobody")
-    assert "no line of the ledger matches: namespaces nobody" in ended.err
+    assert "no data matches: namespaces nobody" in ended.err
     rows = [f"GPU-{n},2026-01-20,2026-01-21,,,owned,1" for n in range(3)]
     Path("paid.csv").write_text("\n".join(["device,from,to,instance,region,purchase_option,usd_per_h", *rows]) + "\n")
     window = ("--since", "2026-01-20", "--until", "2026-01-21")

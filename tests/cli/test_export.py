@@ -78,7 +78,7 @@ def test_a_file_that_cannot_be_written_is_an_error(cli, lake, tmp_path):
         (("otel", "--endpoint", "localhost:4318"), "not an address"),
         (("otel", "--header", "token"), "NAME=VALUE"),
         (("rules", "--idle-for", "long"), "not a length"),
-        (("metrics", "--namespace", "nobody"), "no line of the ledger"),
+        (("metrics", "--namespace", "nobody"), "no data matches"),
     ],
 )
 def test_bad_input_is_named_with_a_next_step(cli, lake, given, words):

@@ -212,7 +212,7 @@ def test_filters_keep_their_owners(books: Books) -> None:
     lake = books(line(0, **BUSY), line(1, namespace="n2", **BUSY), line(2, "GPU-b", cluster="c2", **BUSY))
     assert paid(cost_statement(lake, Scope(namespaces=("n2",)), price=2)) == 2
     assert paid(cost_statement(lake, Scope(clusters=("c1",)), price=2)) == 4
-    with pytest.raises(InputError, match="no line"):
+    with pytest.raises(InputError, match="no data"):
         cost_statement(lake, Scope(namespaces=("n9",)), price=2)
 
 

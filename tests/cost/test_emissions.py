@@ -140,6 +140,20 @@ def test_hours_weigh_by_the_energy_drawn_in_them(tmp_path: Path) -> None:
     assert grams.middle == pytest.approx(400, rel=1e-3)
 
 
+def test_each_hour_has_its_energy_and_carbon_and_they_add_up(tmp_path: Path) -> None:
+    rows = samples(range(60), region="aws:eu-west-1", **{UTIL: 50, POWER: 200})
+    rows += samples(range(60, 120), region="aws:eu-west-1", **{UTIL: 50, POWER: 600})
+    file = hourly(tmp_path, "2026-03-02T00:00Z,aws:eu-west-1,100\n2026-03-02T01:00Z,aws:eu-west-1,500\n")
+    found = stated(lake_of(tmp_path, rows), hours=read_hourly(file))
+    first, second = found.by_hour
+    assert (first.start_ms, second.start_ms) == (DAY, DAY + MS_PER_HOUR)
+    assert (first.energy_kwh, second.energy_kwh) == pytest.approx((0.2, 0.6), rel=1e-2)
+    kg = [hour.carbon_kg.middle for hour in found.by_hour]  # type: ignore[union-attr]
+    assert kg == pytest.approx([0.02 * 1.15, 0.3 * 1.15], rel=1e-2)
+    assert first.energy_kwh + second.energy_kwh == pytest.approx(found.fleet.energy_kwh)
+    assert sum(kg) == pytest.approx(found.fleet.carbon_kg.middle)  # type: ignore[union-attr]
+
+
 def test_hours_that_the_file_lacks_take_the_yearly_average(tmp_path: Path) -> None:
     file = hourly(tmp_path, "2026-03-02T00:00Z,IE,100\n")  # by grid
     lake = lake_of(tmp_path, samples(range(121), region="aws:eu-west-1", **{UTIL: 50, POWER: 500}))

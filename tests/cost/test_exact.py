@@ -61,7 +61,11 @@ def adds_up(made: CostStatement) -> None:
     for holder in (told, *(row for name in told if name.startswith("by_") for row in told[name])):
         if holder["paid_usd"] is not None:
             assert set(holder["buckets"]) == set(BUCKETS)
-            assert sum(map(Decimal, holder["buckets"].values()), Decimal(0)) == Decimal(holder["paid_usd"])
+            known = {b: Decimal(usd) for b, usd in holder["buckets"].items() if usd is not None}
+            assert sum(known.values(), Decimal(0)) == Decimal(holder["paid_usd"])
+            # Only time without a price has no dollars.
+            assert all(holder["bucket_h"][b] for b in holder["buckets"].keys() - known.keys())
+            assert len(known) == len(BUCKETS) or made.unpriced
 
 
 @pytest.mark.parametrize("seed", range(100, 108))

@@ -61,3 +61,11 @@ def test_the_trend_is_told_as_step_or_slope(state: State, line: Line, step: floa
 def test_a_wide_gap_without_a_bottleneck_is_named(state: State, line: Line) -> None:
     found = state(line(0, util=0.95, pif=0.65)).findings
     assert any(text.startswith("1 GPU claim over 25 points") for text in found)
+
+
+def test_figures_of_different_gpus_are_not_set_against_each_other(state: State, line: Line) -> None:
+    both = state(line(0, util=0.9, pif=0.6)).findings[0]
+    assert "90.0 % utilization; it drew 60.0 % of its power limit, a gap of 30.0 points" in both
+    apart = state(line(0, util=0.9, pif=0.6), line(0, gpu="GPU-blind", util=0.1)).findings[0]
+    assert apart.startswith("2 GPUs reported 50.0 % utilization; 1 GPU drew 60.0 % of its power limit")
+    assert "where both are known (1 GPU) the gap is 30.0 points" in apart

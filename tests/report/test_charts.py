@@ -20,7 +20,7 @@ from gpuledger.report.documents.efficiency import EfficiencyView
 from gpuledger.report.render.pictures import compose, to_svg
 from gpuledger.report.theme import load_theme
 from gpuledger.report.written import NARROW
-from gpuledger.units import MS_PER_HOUR
+from gpuledger.units import MS_PER_HOUR, Unknown
 
 NAMES = ["utilization_vs_power", "fleet_over_time", "gpu_models", "bottlenecked_gpus", "roi", "namespaces"]
 HOSTILE = '</script><script>alert("x")</script>&<b>'
@@ -106,6 +106,22 @@ def test_models_show_their_own_means_and_say_what_is_not_known(statement: Effici
     shown = {r["value"] for r in data}
     for row in statement.by_model:
         assert {row.means.gpu_util_pct, row.means.pif, row.means.rfu_power_pct, row.means.efficiency_gap_pp} <= shown
+
+
+def test_the_panels_of_models_share_their_rows(statement: EfficiencyStatement) -> None:
+    unknown = Unknown("no board power")
+    first, *others = statement.by_model
+    means = dataclasses.replace(first.means, pif=unknown, rfu_power_pct=unknown, efficiency_gap_pp=unknown)
+    blind = dataclasses.replace(statement, by_model=(dataclasses.replace(first, means=means), *others))
+    orders = [
+        layer["encoding"]["y"]["sort"]
+        for panel in spec("gpu_models", blind)["hconcat"]
+        for layer in panel["layer"]
+        if "y" in layer.get("encoding", {})
+    ]
+    assert len(orders) >= 8  # bars and words of four panels
+    assert all(order == orders[0] for order in orders)
+    assert len(orders[0]) == len(blind.by_model)
 
 
 def test_every_gpu_is_drawn_and_the_bottlenecked_are_named(statement: EfficiencyStatement) -> None:

@@ -215,5 +215,5 @@ def test_facts_count_in_words(one_gpu: EfficiencyStatement) -> None:
 def test_evidence_names_its_source(statement: EfficiencyStatement, unknown_statement: EfficiencyStatement) -> None:
     said = evidence_of(statement)
     assert "rests on counters (tensor pipe only, lower bound)" in said
-    assert "come from: published" in said
+    assert "come from: GPU Efficiency Analytics, as published" in said
     assert "RFU by counters: not known: the source was silent" in evidence_of(unknown_statement)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from dashboards import wait_ready
 from gpuledger.web.app import create_app
 from gpuledger.web.live_lake import LiveLake
 from gpuledger.web.views import Views
+from odd_fleet import odd_rows, write_odd
 
 
 @pytest.fixture(scope="session")
@@ -36,5 +38,22 @@ def lake(tmp_path_factory: pytest.TempPathFactory, fleet: Path) -> Path:
 def client(lake: Path) -> Iterator[TestClient]:
     """The dashboard of the lake, ready."""
     with TestClient(create_app(Views(LiveLake(lake)), every_s=0.1), base_url="http://localhost") as made:
+        wait_ready(made)
+        yield made
+
+
+@pytest.fixture(scope="session")
+def odd_lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three hours of GPUs of which much is unknown: activity, power, a price, whether busy time did work."""
+    root = tmp_path_factory.mktemp("odd")
+    file = write_odd(root / "odd.csv", odd_rows(dt.datetime(2026, 11, 15, 6, tzinfo=dt.UTC), 180))
+    gpuledger.open(root / "lake").ingest(file)
+    return root / "lake"
+
+
+@pytest.fixture(scope="session")
+def odd(odd_lake: Path) -> Iterator[TestClient]:
+    """The dashboard of the odd fleet, ready."""
+    with TestClient(create_app(Views(LiveLake(odd_lake)), every_s=0.1), base_url="http://localhost") as made:
         wait_ready(made)
         yield made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 import shutil
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ import gpuledger
 from browsers import chromium, needs_chromium, watched
 from dashboards import Server
 from gpuledger.web.shell import PAGES
+from odd_fleet import odd_rows, write_odd
 
 pytestmark = needs_chromium
 PHONE = {"width": 390, "height": 844}
@@ -47,6 +49,17 @@ def growing(tmp_path: Path, fleet: Path) -> Iterator[tuple[Path, Path, str]]:
     server = Server(lake)
     server.wait_ready()
     yield lake, second, server.base
+    server.stop()
+
+
+@pytest.fixture
+def odd_growing(tmp_path: Path, odd_lake: Path) -> Iterator[tuple[Path, str]]:
+    """A server of a copy of the odd fleet; the lake and the address."""
+    lake = tmp_path / "lake"
+    shutil.copytree(odd_lake, lake)
+    server = Server(lake)
+    server.wait_ready()
+    yield lake, server.base
     server.stop()
 
 
@@ -86,6 +99,7 @@ def test_a_filter_is_in_the_address_and_holds(browser: Browser, base: str) -> No
         expect(page.locator("select[name=last]")).to_have_value("36h")  # the server's own
         name = page.get_by_label("Namespace").locator("option").nth(1).inner_text()
         page.get_by_label("Namespace").select_option(name)
+        page.get_by_role("button", name="Show").click()
         page.wait_for_url(f"**namespace={name}*")
         expect(page.get_by_label("Namespace")).to_have_value(name)
         owners = page.locator("td[data-h=Namespace]").all_inner_texts()
@@ -97,6 +111,7 @@ def test_a_filter_is_in_the_address_and_holds(browser: Browser, base: str) -> No
         page.get_by_role("link", name="Timeline").click()
         expect(page.get_by_label("Namespace")).to_have_value(name)  # filters stay from page to page
         page.locator("select[name=last]").select_option("all")
+        page.get_by_role("button", name="Show").click()
         page.wait_for_url("**last=all*")
         expect(page.locator("select[name=last]")).to_have_value("all")
 
@@ -152,6 +167,32 @@ def test_all_of_it_works_with_the_keyboard_alone(browser: Browser, base: str) ->
         assert ring != "none"  # one sees where one is
 
 
+def test_arrow_keys_step_through_a_list_without_leaving_it(browser: Browser, base: str) -> None:
+    with watched(browser, base) as tab:
+        page = tab.go("/")
+        window = page.locator("select[name=last]")
+        before, address = window.input_value(), page.url
+        window.focus()
+        page.keyboard.press("ArrowUp")
+        page.keyboard.press("ArrowUp")
+        expect(window).to_be_focused()
+        assert window.input_value() != before
+        assert page.url == address
+        _tab_to(page, "Show")
+        page.keyboard.press("Enter")
+        page.wait_for_url("**last=*")
+
+
+def test_charts_can_be_read_on_a_phone(browser: Browser, base: str) -> None:
+    with watched(browser, base, viewport=PHONE, has_touch=True) as tab:
+        page = tab.go("/timeline")
+        wide = page.evaluate("[...document.querySelectorAll('.drawn svg')].map(e => e.getBoundingClientRect().width)")
+        assert wide
+        assert min(wide) >= 600  # drawn for 760 px: its words keep four fifths of their size
+        label = page.evaluate("getComputedStyle(document.querySelector('table.many tbody th.num'), '::before').content")
+        assert "GPU-hours" in label
+
+
 def _tab_to(page: Page, words: str) -> None:
     for _ in range(80):
         page.keyboard.press("Tab")
@@ -176,7 +217,7 @@ def test_new_samples_appear_and_the_reader_stays_where_they_are(
         page.evaluate("window.scrollTo(0, 120)")
         edition = page.evaluate("document.body.dataset.edition")
         gpuledger.open(lake).ingest(second)
-        page.wait_for_function("was => document.body.dataset.edition !== was", arg=edition)
+        expect(page.locator("body")).not_to_have_attribute("data-edition", edition, timeout=30_000)
         assert page.locator(".facts").inner_text() != before
         expect(table.locator("th[aria-sort]")).to_have_attribute("aria-sort", sorted_as or "")
         expect(table.get_by_role("button").first).to_be_focused()
@@ -184,6 +225,27 @@ def test_new_samples_appear_and_the_reader_stays_where_they_are(
         table.get_by_role("button").nth(1).click()  # sorts as before
         expect(table.locator("th").nth(1)).to_have_attribute("aria-sort", "descending")
         expect(page.locator("#live")).to_have_text(re.compile("live, updated"))
+
+
+def test_a_focused_gpu_stays_focused_where_rows_change_places(browser: Browser, odd_growing: tuple[Path, str]) -> None:
+    lake, base = odd_growing
+    with watched(browser, base) as tab:
+        page = tab.go("/gpus?sort=name")
+        link = page.get_by_role("link", name="n3/0")
+        link.focus()
+        gone = browser.new_page()
+        gone.goto(f"{base}/?last=1h&namespace=odd")
+        expect(gone.locator("h1")).not_to_contain_text("No data")
+        # An hour later: a GPU in front of the others, and one namespace that stopped.
+        rows = odd_rows(dt.datetime(2026, 11, 15, 9, tzinfo=dt.UTC), 120, leave_out="odd")
+        front = [[row[0], "GPU-new", *row[2:3], "a0", *row[4:]] for row in rows if row[1] == "GPU-idle"]
+        gpuledger.open(lake).ingest(write_odd(lake.parent / "next.csv", [*rows, *front]))
+        expect(page.get_by_role("link", name="a0/3")).to_be_visible(timeout=30_000)
+        expect(link).to_be_focused()
+        expect(gone.locator("h1")).to_contain_text("No data for these filters", timeout=30_000)
+        expect(gone.locator("#live")).to_have_text(re.compile(r"live, updated \d\d:\d\d:\d\d UTC"))
+        expect(gone.locator("form.filters")).to_be_visible()
+        gone.close()
 
 
 def test_a_lake_that_goes_away_keeps_its_last_figures(browser: Browser, growing: tuple[Path, Path, str]) -> None:

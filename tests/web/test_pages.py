@@ -85,7 +85,6 @@ def test_one_gpu_has_its_hours_and_its_observed_time(client: TestClient, lake: P
         ("/nothing", 404, "No such page"),
         ("/gpus?page=0", 422, "page"),
         ("/static/..%2f..%2fapp.py", 404, "No such page"),
-        ("/?namespace=nobody", 400, "nobody"),
     ],
 )
 def test_what_cannot_be_shown_is_said_with_a_next_step(client: TestClient, path: str, code: int, words: str) -> None:

@@ -12,6 +12,7 @@ from gpuledger.cost import figures
 from gpuledger.cost.billing import Charged
 from gpuledger.cost.build import statement_and_bill
 from gpuledger.cost.charges import Charge, grouped
+from gpuledger.cost.judged import known_waste
 from gpuledger.cost.statement import WASTE, Comparison, CostStatement, Dollars, Effect
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.calibration_files import load_calibration
@@ -120,13 +121,13 @@ def _shorter(lake: Lake, window: Scope) -> str:
 
 def _figures(lake: Lake, scope: Scope, cost: CostStatement) -> PeriodFigures:
     fleet = efficiency_statement(lake, scope, calibration=load_calibration(lake)).fleet
-    dollars, counters = cost.dollars, fleet.rfu_counters_pct
+    dollars, waste, counters = cost.dollars, known_waste(cost.dollars), fleet.rfu_counters_pct
     return PeriodFigures(
         start_ms=cost.start_ms,
         end_ms=cost.end_ms,
         paid_usd=cost.paid_usd,
-        waste_usd=dollars if isinstance(dollars, Unknown) else dollars.waste_usd,
-        waste_pct=dollars if isinstance(dollars, Unknown) else dollars.pct(dollars.waste_usd),
+        waste_usd=waste,
+        waste_pct=_share(dollars, waste),
         gpus=cost.gpus,
         paid_h=cost.times.paid_h,
         idle_h=(cost.times.idle_ms + cost.times.idle_held_ms) / MS_PER_HOUR,
@@ -134,6 +135,13 @@ def _figures(lake: Lake, scope: Scope, cost: CostStatement) -> PeriodFigures:
         rfu_power_pct=fleet.rfu_power_pct,
         rfu_counters_pct=counters if isinstance(counters, Unknown) else counters.middle,
     )
+
+
+def _share(dollars: Dollars | Unknown, amount: Decimal | Unknown) -> float | Unknown:
+    """An amount in percent of what was paid."""
+    if isinstance(dollars, Unknown):
+        return dollars
+    return amount if isinstance(amount, Unknown) else dollars.pct(amount)
 
 
 def _owners(now: Charged, before: Charged) -> tuple[OwnerChange, ...]:

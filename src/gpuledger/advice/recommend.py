@@ -10,9 +10,10 @@ from gpuledger.advice.findings import Finding
 from gpuledger.advice.statement import AuditSavings, MonthlyEnergy, MonthlyUsd, Recommendation, Target
 from gpuledger.advice.totals import NO_PRICE, CaseKey, Combined, Scale
 from gpuledger.cost.charges import grouped
+from gpuledger.cost.judged import known_productive
 from gpuledger.cost.money import usd
 from gpuledger.cost.savings import CASES, Spread
-from gpuledger.cost.statement import CostStatement
+from gpuledger.cost.statement import CostStatement, Dollars
 from gpuledger.ledger.read.scope import namespace_name
 from gpuledger.units import Unknown
 
@@ -157,16 +158,11 @@ def _money(cost: CostStatement, savings: AuditSavings | Unknown, sizable_ratio: 
             return f"{head}."
         return f"{head}. About {savings.combined_pct:.0f} % of the paid GPU-hours could be saved."
     rate, dollars = cost.projection, cost.dollars
-    used = 100 * dollars.productive_usd / dollars.paid_usd if dollars.paid_usd else 0
-    ratio = _unrated_ratio(cost)
-    unrated = f", {100 * ratio:.0f} % unrated" if ratio and ratio >= sizable_ratio else ""
-    head = (
-        f"${rate.monthly_usd:,.2f} per month for {_priced(cost, gpus)} (${rate.hourly_usd:,.2f} per hour), "
-        f"{used:.0f} % of it put to use{unrated}"
-    )
+    paid = f"${rate.monthly_usd:,.2f} per month for {_priced(cost, gpus)} (${rate.hourly_usd:,.2f} per hour), "
+    head = f"{paid}{_used(dollars, 'it', sizable_ratio)}"
     if rate.projection_basis.sparse:
         # A rate that rests on an assumption is shown with it.
-        head = f"{rate.projection_basis.words}; {used:.0f} % of what was seen put to use{unrated}"
+        head = f"{rate.projection_basis.words}; {_used(dollars, 'what was seen', sizable_ratio)}"
     if isinstance(savings, Unknown) or isinstance(savings.combined_month, Unknown):
         return f"{head}."
     month, spread = savings.combined_month, savings.combined
@@ -181,6 +177,15 @@ def _money(cost: CostStatement, savings: AuditSavings | Unknown, sizable_ratio: 
     elif savings.with_rate_pct > savings.combined_pct:
         could += f", {savings.with_rate_pct:.0f} % with lower prices on top"
     return f"{head}; {could}."
+
+
+def _used(dollars: Dollars, whole: str, sizable_ratio: float) -> str:
+    """How much of the bill was put to use, as far as that is known."""
+    used, unrated = known_productive(dollars), dollars.pct(dollars.unrated_usd)
+    if isinstance(used, Unknown):
+        return f"how much of {whole} was put to use is unknown" + (f", {unrated:.0f} % unrated" if unrated else "")
+    more = f", {unrated:.0f} % unrated" if unrated and unrated / 100 >= sizable_ratio else ""
+    return f"{dollars.pct(used):.0f} % of {whole} put to use{more}"
 
 
 def _priced(cost: CostStatement, gpus: str) -> str:

@@ -208,10 +208,16 @@ def nvidia(case: Case) -> bool:
     return isinstance(case.gpu, Gpu) and case.gpu.vendor.casefold() == "nvidia"
 
 
+# A GPU that is busy, or holds memory, for less of its time than this has no work that could share a card.
+NO_WORK_RATIO = 0.01
+
+
 def room_to_share(case: Case, limits: Limits) -> str | None:
     """Idle-heavy, or a server with time to spare, and small enough for two on a card most of the time."""
     memory = case.demand.memory_mean_ratio
     if case.sliced or case.namespace is None or isinstance(memory, Unknown):
+        return None
+    if max(case.busy_ratio, case.idle_held_ratio) < NO_WORK_RATIO:  # nothing to share: give it back
         return None
     if memory >= limits.memory.two_fit_below_ratio or waits_for_gpus(case, limits) or case.klass == "spinning":
         return None

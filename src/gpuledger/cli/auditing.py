@@ -14,6 +14,7 @@ from gpuledger.advice.statement import AuditStatement
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cli.price_options import price_of, usd_of
 from gpuledger.cli.screen import Stages
+from gpuledger.cost.judged import known_waste
 from gpuledger.cost.statement import BUCKETS, CostStatement
 from gpuledger.errors import InputError, UnknownName
 from gpuledger.lake.layout import Lake
@@ -82,9 +83,9 @@ class FailOn:
 
     def verdict(self, cost: CostStatement) -> str:
         """Why it failed, in words; empty where it did not. What is not known counts as failed."""
-        dollars = cost.dollars
-        if isinstance(dollars, Unknown):
-            return f"{self.name} is {dollars}"
+        dollars, waste = cost.dollars, known_waste(cost.dollars)
+        if isinstance(dollars, Unknown) or (isinstance(waste, Unknown) and self.name == WASTE):
+            return f"{self.name} is {waste}"
         amount = dollars.waste_usd if self.name == WASTE else getattr(dollars, f"{self.name}_usd")
         share = dollars.pct(amount)
         return f"{self.name} is {share:.1f} % of the bill, above {self.above_pct:g} %" if share > self.above_pct else ""

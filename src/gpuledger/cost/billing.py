@@ -17,7 +17,7 @@ from gpuledger.cost.charges import Charge, Stay, grouped, make_charges
 from gpuledger.cost.inventory import Inventory, Paid
 from gpuledger.cost.pieces import Device, Segment, read_devices, read_pieces
 from gpuledger.cost.pricing import Price, PriceChoice, price_for
-from gpuledger.errors import InputError
+from gpuledger.errors import InputError, NothingFound
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.jobs.counts import JoinCounts, added
 from gpuledger.ledger.read.books import Books
@@ -193,14 +193,14 @@ def charge_window(lake: Lake, asked: Asked) -> Charged:
     )  # fmt: skip
 
 
-def _nothing_paid(books: Books, devices: Sequence[Device]) -> InputError:
+def _nothing_paid(books: Books, devices: Sequence[Device]) -> NothingFound:
     """The error for a window without a charge: no line matches, or the lines that do stand for no time."""
     found = set[tuple[str | None, ...]]()
     for _, rows in books.blocks((), ()):
         found.update(zip(*(books.names[c].text(rows[c]) for c in schema.DEVICE), strict=True))
     single = {(d.gpu_uuid, d.gpu_instance_id) for d in devices if d.first_ms == d.last_ms}
     if found and found <= single:
-        return InputError(
+        return NothingFound(
             "each GPU has a single sample, so its paid time is unknown",
             hint="import more samples, or give an inventory and a window: they set the time GPUs are paid for",
         )
@@ -210,7 +210,7 @@ def _nothing_paid(books: Books, devices: Sequence[Device]) -> InputError:
 def _window(asked: Asked, devices: Sequence[Device]) -> Window:
     """As asked for. Without an inventory nothing is known to be paid before the first or after the last sample."""
     if not devices:
-        raise InputError("no sample stands for any time", hint="import samples of GPUs, or choose another window")
+        raise NothingFound("no sample stands for any time", hint="import samples of GPUs, or choose another window")
     first, last = min(d.first_ms for d in devices), max(d.last_ms for d in devices)
     start = first if asked.scope.since_ms is None else asked.scope.since_ms
     end = last if asked.scope.until_ms is None else asked.scope.until_ms

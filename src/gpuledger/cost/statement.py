@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import ClassVar, Generic, Literal, Self, TypeVar
 
 from gpuledger.cost.inventories.findings import InventoryUse
+from gpuledger.cost.judged import money_json
 from gpuledger.cost.money import ZERO
 from gpuledger.cost.projections import Projection
 from gpuledger.encode import Json, encode, iso
@@ -108,17 +109,6 @@ class Dollars(_ByBucket[Decimal]):
         return float(100 * amount / self.paid_usd) if self.paid_usd else 0.0
 
 
-def _money(dollars: Dollars | Unknown, times: Times) -> Json:
-    """What was paid and how much of it was waste, as JSON names it; all of it unknown without a price."""
-    hours = {"paid_h": times.paid_h, "bucket_h": {b: ms / MS_PER_HOUR for b, ms in times.each().items()}}
-    if isinstance(dollars, Unknown):
-        return dict.fromkeys(("paid_usd", "buckets", "bucket_pct", "waste_usd", "waste_pct"), dollars) | hours
-    paid, waste, each = dollars.paid_usd, dollars.waste_usd, dollars.each()
-    shares = {b: float(100 * v / paid) if paid else 0.0 for b, v in each.items()}
-    money = {"paid_usd": paid, "buckets": each, "bucket_pct": shares, "waste_usd": waste}
-    return money | {"waste_pct": dollars.pct(waste)} | hours
-
-
 @dataclass(frozen=True)
 class CostRow:
     """One group: a namespace, a team, a cluster, a GPU model. `dollars` leave out `unpriced_h`."""
@@ -131,7 +121,8 @@ class CostRow:
 
     def as_json(self) -> Json:
         """With the money of the group spelled out."""
-        return {"name": self.name, "gpus": self.gpus, **_money(self.dollars, self.times), "unpriced_h": self.unpriced_h}
+        money = money_json(self.dollars, self.times, self.unpriced_h)
+        return {"name": self.name, "gpus": self.gpus, **money, "unpriced_h": self.unpriced_h}
 
 
 @dataclass(frozen=True)
@@ -154,7 +145,7 @@ class GpuCost:
     def as_json(self) -> Json:
         """With the money of the device spelled out."""
         own = {name: value for name, value in vars(self).items() if name not in {"times", "dollars"}}
-        return own | _money(self.dollars, self.times)
+        return own | money_json(self.dollars, self.times)
 
 
 @dataclass(frozen=True)
@@ -272,6 +263,11 @@ class CostStatement:
         return found
 
     @property
+    def unpriced_h(self) -> float:
+        """Paid GPU-hours that are in no dollar figure."""
+        return sum(row.paid_h for row in self.unpriced)
+
+    @property
     def wall_h(self) -> float:
         """Length of the window."""
         return (self.end_ms - self.start_ms) / MS_PER_HOUR
@@ -286,7 +282,8 @@ class CostStatement:
         written = {*head, *spent, "times", "dollars", "projection", "phases_pct", "by", "showback"}
         rest = {name: value for name, value in vars(self).items() if name not in written}
         rest |= {f"by_{self.by}": self.showback} if self.by and self.by not in ALWAYS else {}
-        return head | _money(self.dollars, self.times) | spent | projected | {"phases": self.phases_pct} | rest
+        head |= money_json(self.dollars, self.times, self.unpriced_h)
+        return head | spent | projected | {"phases": self.phases_pct} | rest
 
 
 def to_json(statement: CostStatement) -> Json:

@@ -9,12 +9,14 @@ from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.efficiency.health import faults_of, hot
 from gpuledger.efficiency.naming import name_with_uuid
 from gpuledger.efficiency.statement import EfficiencyStatement, Trend
-from gpuledger.units import Range, Unknown, count, utc
+from gpuledger.units import Range, Unknown, count, known, utc
 
 MOST = 8
 # A stretch without any work worth naming a GPU for.
 LONG_IDLE_H = 24.0
 _SHOWN_UNKNOWN = 3
+# Three rounded figures may miss each other by this much.
+ROUNDING_PP = 0.16
 # Weight in GPU-hours, sentence. What touches more of the fleet's time comes first.
 Finding = tuple[float, str]
 _HEADLINE, _LAST = float("inf"), -1.0
@@ -37,15 +39,26 @@ def _headline(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
     )  # fmt: skip
     if isinstance(util, Unknown):
         return None
-    text = f"{count(s.gpus, 'GPU')} reported {util:.1f} % utilization"
+    whole, busy = count(s.gpus, "GPU"), _with(s, "gpu_util_pct")
+    text = f"{whole if busy == s.gpus else f'{busy:,} of {whole}'} reported {util:.1f} % utilization"
     if not isinstance(rfu, Unknown) and not isinstance(gap, Unknown):
-        drew = "it drew {:.1f} % of its" if s.gpus == 1 else "they drew {:.1f} % of their"
-        text += f"; {drew.format(rfu)} power limit, a gap of {gap:.1f} points"
+        drew, both = _with(s, "rfu_power_pct"), _with(s, "efficiency_gap_pp")
+        if busy == drew == both and abs(util - rfu - gap) < ROUNDING_PP:
+            whose = "it drew {:.1f} % of its" if s.gpus == 1 else "they drew {:.1f} % of their"
+            text += f"; {whose.format(rfu)} power limit, a gap of {gap:.1f} points"
+        else:  # the three figures rest on different GPUs or times
+            text += f"; {count(drew, 'GPU')} drew {rfu:.1f} % of {'its' if drew == 1 else 'their'} power limit"
+            text += f"; where both are known ({count(both, 'GPU')}) the gap is {gap:.1f} points"
     if isinstance(counted, Range):
         between = f", between {counted.low:.0f} and {counted.high:.0f}" if counted.high - counted.low >= 1 else ""
         whose = "its" if s.gpus == 1 else "their"
         text += f"; by {whose} own counters {counted.middle:.0f} % of the dense peak{between}"
     return _HEADLINE, f"{text}."
+
+
+def _with(s: EfficiencyStatement, figure: str) -> int:
+    """How many GPUs a mean of the fleet rests on; the slices of a board are one."""
+    return len({g.gpu_uuid for g in s.per_gpu if not isinstance(getattr(g.means, figure), Unknown)})
 
 
 def _bottleneck(s: EfficiencyStatement, limits: Thresholds) -> Finding | None:
@@ -80,12 +93,12 @@ def _causes(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
 
 
 def _idle(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
-    idle, held = sum(g.idle_h for g in s.per_gpu), sum(g.idle_held_h for g in s.per_gpu)
+    idle, held = (sum(known(getattr(g, name)) or 0.0 for g in s.per_gpu) for name in ("idle_h", "idle_held_h"))
     if not s.fleet.observed_h or idle + held == 0:
         return None
     text = f"{100 * (idle + held) / s.fleet.observed_h:.0f} % of GPU time was idle: {idle + held:,.0f} GPU-hours"
     text += f", {held:,.0f} of them holding memory" if held else ""
-    still = [g for g in s.per_gpu if g.longest_idle_h >= LONG_IDLE_H]
+    still = [g for g in s.per_gpu if (known(g.longest_idle_h) or 0.0) >= LONG_IDLE_H]
     if still:
         text += f"; {count(len(still), 'GPU')} stood still for a day or longer at a stretch"
     return idle + held, f"{text}."

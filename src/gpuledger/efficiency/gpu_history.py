@@ -13,16 +13,17 @@ from gpuledger.lake.batch import device_name
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.columns import Rows
+from gpuledger.ledger.read.owners import OWNED, TeamOf
 from gpuledger.ledger.read.scope import Scope, owner_name
 from gpuledger.ledger.read.window import newest_ms
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown, ratio
 
 # How a state is shown: what the GPU does in it, whichever pipe does it.
-Doing = Literal["working", "light", "waiting", "idle", "idle, memory held", "unrated"]
+Doing = Literal["working", "light", "waiting", "idle", "idle, memory held", "unrated", "activity not recorded"]
 DOING: dict[str, Doing] = {
     "idle": "idle", "wait": "waiting", "light": "light", "light-unseen": "light", "plain": "unrated",
-    "unstated": "unrated",
+    "unstated": "activity not recorded",
 }  # fmt: skip
 _NUMBERS = ("observed_ms", "idle_held_ms", "util_ms", "util_ppm_ms", "power_ms", "power_uj")
 RECENT_H = 48
@@ -106,6 +107,22 @@ def device_names(lake: Lake, scope: Scope) -> list[str]:
     return sorted(found)
 
 
+def device_owners(lake: Lake, scope: Scope, team_of: TeamOf) -> dict[str, tuple[str, ...]]:
+    """By device the names of all its owners: namespaces, teams, users, accounts, jobs."""
+    books, found = Books(lake, scope), dict[str, set[str]]()
+    labels = ("cluster", *(name for name in ("namespace", *OWNED) if name != "pod"))
+    for _, rows in books.blocks(labels, ()):
+        columns = (*schema.DEVICE, *labels)
+        once = np.unique(np.stack([rows[c] for c in columns]), axis=1)
+        for texts in zip(*(books.names[c].text(once[i]) for i, c in enumerate(columns)), strict=True):
+            named = dict(zip(columns, texts, strict=True))
+            owners = found.setdefault(device_name(named["gpu_uuid"] or "", named["gpu_instance_id"]), set())
+            owners |= {text for text in texts[len(schema.DEVICE) + 1 :] if text}
+            team = team_of(named["cluster"], named["namespace"])
+            owners |= {team} if team else set()
+    return {device: tuple(sorted(names)) for device, names in found.items()}
+
+
 def recent_util(lake: Lake, scope: Scope, hours: int = RECENT_H) -> tuple[int, dict[str, list[float | None]]]:
     """By device its utilization in each of the last hours, None where it was not seen; and where they start."""
     end = newest_ms(lake) if scope.until_ms is None else scope.until_ms
@@ -136,10 +153,12 @@ def recent_util(lake: Lake, scope: Scope, hours: int = RECENT_H) -> tuple[int, d
 
 
 def _of_device(books: Books, rows: Rows, device: str) -> np.ndarray:
-    """The places of a device's rows."""
-    uuid, _, instance = device.partition("/")
-    known = [books.names[c].among((text,))[rows[c]] for c, text in zip(schema.DEVICE, (uuid, instance), strict=True)]
-    return np.flatnonzero(known[0] & (known[1] if instance else rows[schema.DEVICE[1]] < 0))
+    """The places of a device's rows. A UUID may have a slash itself: what follows the last may be an instance."""
+    board, slice_ = schema.DEVICE
+    uuid, _, instance = device.rpartition("/")
+    whole = books.names[board].among((device,))[rows[board]] & (rows[slice_] < 0)
+    part = books.names[board].among((uuid,))[rows[board]] & books.names[slice_].among((instance,))[rows[slice_]]
+    return np.flatnonzero(whole | part) if uuid else np.flatnonzero(whole)
 
 
 def _add_minutes(minutes: dict[Doing, float], state: str | None, rows: Rows, at: int) -> None:

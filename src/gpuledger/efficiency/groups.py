@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 
 import msgspec
@@ -23,6 +23,7 @@ from gpuledger.units import MS_PER_HOUR, PPM, Unknown, ratio
 
 NOT_KNOWN = "not known"
 NO_MODEL = "no model name"
+NO_ACTIVITY = Unknown("neither utilization nor counters are recorded: idle time cannot be seen")
 
 
 def active_analysis(groups: Groups, i: int = 0) -> ActiveAnalysis:
@@ -78,13 +79,24 @@ def gpu_rows(
         days.active,
         slow,
         causes,
-        (devices.all["idle_ms"] / MS_PER_HOUR).tolist(),
-        (devices.all["idle_held_ms"] / MS_PER_HOUR).tolist(),
-        (np.array(longest_idle_ms) / MS_PER_HOUR).tolist(),
+        *_idle_hours(devices.all, np.array(longest_idle_ms)),
         (np.array(unobserved_ms) / MS_PER_HOUR).tolist(),
         strict=True,
     )
     return tuple(GpuRow(*row) for row in columns)
+
+
+def _idle_hours(sums: Mapping[str, np.ndarray], longest_ms: np.ndarray) -> Iterator[list[Figure]]:
+    """Hours idle, idle with memory held, and the longest stretch, by device; unknown where nothing shows activity.
+
+    Where memory is not recorded, idle time counts as idle without memory held, as in the bill.
+    """
+    blind = np.flatnonzero((sums["observed_ms"] > 0) & (sums["unstated_ms"] >= sums["observed_ms"])).tolist()
+    for spent_ms in (sums["idle_ms"] + sums["idle_unknown_ms"], sums["idle_held_ms"], longest_ms):
+        hours: list[Figure] = (spent_ms / MS_PER_HOUR).tolist()
+        for device in blind:
+            hours[device] = NO_ACTIVITY
+        yield hours
 
 
 def consistent(bottlenecked_days: int, active_days: int) -> bool:

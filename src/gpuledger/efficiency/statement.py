@@ -120,9 +120,9 @@ class GpuRow:
     active_days: int
     consistently_bottlenecked: bool
     cause: LikelyCause | None
-    idle_h: float
-    idle_held_h: float
-    longest_idle_h: float
+    idle_h: Figure
+    idle_held_h: Figure
+    longest_idle_h: Figure
     unobserved_h: float
 
     @property

@@ -12,7 +12,8 @@ from decimal import Decimal
 from importlib.metadata import version
 
 from gpuledger.advice.statement import AuditStatement
-from gpuledger.cost.statement import CostRow, CostStatement, Dollars, GpuCost
+from gpuledger.cost.judged import bucket_usd, known_waste
+from gpuledger.cost.statement import CostRow, CostStatement, GpuCost
 from gpuledger.efficiency.health import FAULTS, HealthAnalysis
 from gpuledger.efficiency.naming import name_of
 from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow
@@ -37,7 +38,8 @@ def window_families(seen: Seen, newest_ms: int) -> tuple[Family, ...]:
     """All families of a window; `newest_ms`: the end of the newest sample."""
     cost, rows = seen.audit.cost, seen.efficiency.per_gpu
     return (
-        *_window(cost, newest_ms),
+        *lake_families(newest_ms),
+        *_window(cost),
         *_money(seen.audit),
         *_by_owner(cost),
         *_by_gpu(rows),
@@ -47,11 +49,18 @@ def window_families(seen: Seen, newest_ms: int) -> tuple[Family, ...]:
     )
 
 
-def _window(cost: CostStatement, newest_ms: int) -> Iterator[Family]:
+def lake_families(newest_ms: int) -> tuple[Family, ...]:
+    """What holds whatever the window: the version, and how old the newest sample is."""
+    build = [({"version": version("gpuledger")}, 1)]
+    newest = [(Named(), newest_ms / MS_PER_S)]
+    return (
+        family("gpuledger_build_info", "Version of gpuledger; always 1.", build),
+        family("gpuledger_newest_sample_timestamp_seconds", "Unix time of the newest sample.", newest),
+    )
+
+
+def _window(cost: CostStatement) -> Iterator[Family]:
     one: Named = {}
-    yield family("gpuledger_build_info", "Version of gpuledger; always 1.", [({"version": version("gpuledger")}, 1)])
-    newest = newest_ms / MS_PER_S
-    yield family("gpuledger_newest_sample_timestamp_seconds", "Unix time of the newest sample.", [(one, newest)])
     yield family(
         "gpuledger_window_end_timestamp_seconds", "Unix time the window ends.", [(one, cost.end_ms / MS_PER_S)]
     )
@@ -74,7 +83,7 @@ def _money(audit: AuditStatement) -> Iterator[Family]:
     yield family(
         "gpuledger_bucket_usd_per_hour",
         "Dollars per hour by bucket; stalled, underused, idle and idle_held are waste.",
-        [({"bucket": b}, v) for b, v in _buckets(cost.dollars, cost.wall_h)],
+        [({"bucket": b}, v) for b, v in _buckets(cost, cost.wall_h)],
     )
     month = audit.savings if isinstance(audit.savings, Unknown) else audit.savings.combined_month
     ends = [] if isinstance(month, Unknown) else [(e, getattr(month, f"{e}_usd")) for e in ("low", "middle", "high")]
@@ -95,7 +104,7 @@ def _by_owner(cost: CostStatement) -> Iterator[Family]:
         yield family(
             f"gpuledger_{label}_bucket_usd_per_hour",
             f"Dollars per hour by {label} and bucket.",
-            [({label: row.name, "bucket": b}, v) for row in rows for b, v in _buckets(row.dollars, cost.wall_h)],
+            [({label: row.name, "bucket": b}, v) for row in rows for b, v in _buckets(row, cost.wall_h)],
         )
         yield family(
             f"gpuledger_{label}_gpus_held",
@@ -112,10 +121,11 @@ def _rate(amount: Decimal | Unknown, hours: float) -> float | None:
     return None if isinstance(amount, Unknown) or not hours else float(amount) / hours
 
 
-def _buckets(dollars: Dollars | Unknown, hours: float) -> list[tuple[str, float | None]]:
-    if isinstance(dollars, Unknown):
+def _buckets(row: CostRow | CostStatement, hours: float) -> list[tuple[str, float | None]]:
+    if isinstance(row.dollars, Unknown):
         return []
-    return [(bucket, _rate(amount, hours)) for bucket, amount in dollars.each().items()]
+    found = bucket_usd(row.dollars, row.times, row.unpriced_h)
+    return [(bucket, _rate(amount, hours)) for bucket, amount in found.items()]
 
 
 def gpu_labels(row: GpuRow | GpuCost) -> Named:
@@ -144,8 +154,8 @@ def _by_gpu(rows: Sequence[GpuRow]) -> Iterator[Family]:
     yield family("gpuledger_gpu_power_watts", "Mean power.", by(lambda r: r.means.power_w))
     activity = "Memory interface activity, 0 to 1."
     yield family("gpuledger_gpu_memory_activity_ratio", activity, by(lambda r: _part(r.means.memory_pct)))
-    yield family("gpuledger_gpu_idle_seconds", "Idle, memory free.", by(lambda r: _idle(r, r.idle_h)))
-    yield family("gpuledger_gpu_idle_held_seconds", "Idle, memory held.", by(lambda r: _idle(r, r.idle_held_h)))
+    yield family("gpuledger_gpu_idle_seconds", "Idle, memory free.", by(lambda r: _seconds(r.idle_h)))
+    yield family("gpuledger_gpu_idle_held_seconds", "Idle, memory held.", by(lambda r: _seconds(r.idle_held_h)))
     yield family("gpuledger_gpu_observed_seconds", "Time with samples.", by(lambda r: r.means.observed_h * _HOUR_S))
 
 
@@ -170,17 +180,12 @@ def _gpu_dollars(costs: Sequence[GpuCost], hours: float) -> Iterator[Family]:
     yield family(
         "gpuledger_gpu_waste_usd_per_hour",
         "Dollars per hour for stalled, underused, idle and idle-held time of the device.",
-        [
-            (gpu_labels(c), _rate(c.dollars if isinstance(c.dollars, Unknown) else c.dollars.waste_usd, hours))
-            for c in costs
-        ],
+        [(gpu_labels(c), _rate(known_waste(c.dollars), hours)) for c in costs],
     )
 
 
-def _idle(row: GpuRow, hours: float) -> float | None:
-    """Seconds of idling; None where neither utilization nor counters are recorded: then idling cannot be seen."""
-    seen = not (isinstance(row.means.gpu_util_pct, Unknown) and isinstance(row.means.rfu_counters_pct, Unknown))
-    return hours * _HOUR_S if seen else None
+def _seconds(hours: float | Unknown) -> float | Unknown:
+    return hours if isinstance(hours, Unknown) else hours * _HOUR_S
 
 
 def _capital(words: str) -> str:

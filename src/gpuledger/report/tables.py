@@ -18,14 +18,15 @@ from gpuledger.report.written import WORDS, sort_key, usd, whole, write
 from gpuledger.units import Range, Unknown
 
 SAME_REASON = "not known: same reason"
+UNKNOWN = "unknown"
 
 
 class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One column: a field of the row, its heading, how it is written.
 
     `below` gives long words their own line, `middle` leaves out a range's ends, `wide` shows the column only if there
-    is room, `bar` draws the share as a bar too, `blank` leaves an unknown figure empty where the table says why. `adds`
-    makes dollars add up to the total: as a part, or as the whole of all parts.
+    is room, `bar` draws the share as a bar too, `blank` leaves an unknown figure empty and `short` writes one word
+    where the table says why. `adds` makes dollars add up to the total: as a part, or as the whole of all parts.
     """
 
     field: str
@@ -37,6 +38,7 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     wide: bool = False
     bar: bool = False
     blank: bool = False
+    short: bool = False
     adds: Literal["", "part", "whole"] = ""
 
 
@@ -103,7 +105,7 @@ def whole_usd(value: Decimal | Unknown) -> Cell:
 
 def figure(value: object, form: Callable[[Any], str]) -> Cell:
     """A cell with a figure in its form, or `unknown`."""
-    return cell("unknown" if isinstance(value, Unknown) else form(value), value)
+    return cell(UNKNOWN if isinstance(value, Unknown) else form(value), value)
 
 
 def styled(value: object, style: str, bar: bool = False) -> Cell:
@@ -175,7 +177,7 @@ def _once(cells: Iterable[Cell]) -> tuple[Cell, ...]:
     out: list[Cell] = []
     said: set[str] = set()
     for cell in cells:
-        again = cell.unknown and cell.text in said
+        again = cell.unknown and cell.text in said and cell.text != UNKNOWN
         out.append(Cell(SAME_REASON, None, unknown=True) if again else cell)
         if cell.unknown:
             said.add(cell.text)
@@ -186,8 +188,8 @@ def _value(holder: object, column: Column) -> Cell:
     found = field_of(holder, column.field)
     if column.style == "device" and isinstance(holder, Placed):
         return Cell(gpu_name(holder), sort_name(holder), full=holder.gpu_uuid)
-    if column.blank and isinstance(found, Unknown):
-        return Cell("")
+    if isinstance(found, Unknown) and (column.blank or column.short):
+        return Cell(UNKNOWN, None, unknown=True) if column.short else Cell("")
     return styled(found.middle if column.middle and isinstance(found, Range) else found, column.style, column.bar)
 
 

@@ -7,8 +7,16 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from gpuledger.ledger.read.owners import By
+
 State = Literal["loading", "empty", "ready", "error"]
 Kind = Literal["page", "json", "metrics"]
+# What owners may be added up by, and GPUs be sorted by, with the words for each order.
+OWNERS = tuple(by.value for by in By)
+SORTS = {
+    "waste": "wasted", "paid": "paid", "util": "utilization", "realized": "realized", "idle": "idle", "power": "power",
+    "name": "name",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

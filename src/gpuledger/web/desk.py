@@ -22,6 +22,7 @@ REST = (
     Ask("page", "/timeline"),
     Ask("page", "/savings"),
     Ask("page", "/owners", params=(("by", "team"),)),
+    Ask("page", "/energy"),
     Ask("page", "/plans"),
 )
 

@@ -46,6 +46,11 @@ def add_json(app: FastAPI, desk: Desk) -> None:
         """One GPU hour by hour, and its stretches without work."""
         return await figures("gpu", chosen, device=device)
 
+    @app.get("/api/v1/energy", **options)
+    async def energy(chosen: Chosen) -> Response:
+        """Energy and carbon next to dollars, by owner, region and hour."""
+        return await figures("energy", chosen)
+
     @app.get("/api/v1/plans/move", **options)
     async def move(chosen: Chosen) -> Response:
         """What each namespace should move to."""

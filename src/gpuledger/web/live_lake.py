@@ -16,13 +16,16 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 from gpuledger.advice.asking import Asked, asked, audit
+from gpuledger.advice.one_gpu import OneGpu, one_gpu
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.catalog.thresholds import load_thresholds
+from gpuledger.cost.emissions.build import Placing, energy_statement
+from gpuledger.cost.emissions.statement import EnergyStatement
 from gpuledger.cost.statement import ALWAYS
 from gpuledger.cost.user_settings import Config, set_teams
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.calibration_files import load_calibration
-from gpuledger.efficiency.gpu_history import GpuHistory, gpu_history, recent_util
+from gpuledger.efficiency.gpu_history import device_owners, gpu_history, recent_util
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.errors import GpuledgerError, LakeError
 from gpuledger.lake.layout import Lake
@@ -152,9 +155,28 @@ class LiveLake:
         """How busy each GPU was in the last hours."""
         return self.once("recent", filters, lambda: recent_util(self.lake, self.scope(filters)), edition)
 
-    def gpu(self, filters: Filters, device: str) -> GpuHistory:
-        """One GPU hour by hour."""
-        return self.once("gpu", filters, lambda: gpu_history(self.lake, self.scope(filters), device), None, device)
+    def owners(self, filters: Filters) -> dict[str, tuple[str, ...]]:
+        """Every owner of each GPU."""
+        team_of = (set_teams() or Config()).set_team
+        return self.once("owners", filters, lambda: device_owners(self.lake, self.scope(filters), team_of))
+
+    def gpu(self, filters: Filters, device: str) -> OneGpu:
+        """One GPU hour by hour, with its figures of the other statements."""
+
+        def make() -> OneGpu:
+            history = gpu_history(self.lake, self.scope(filters), device)
+            return one_gpu(history, self.audit(filters), self.efficiency(filters))
+
+        return self.once("gpu", filters, make, None, device)
+
+    def energy(self, filters: Filters) -> EnergyStatement:
+        """Energy and carbon next to dollars, also hour by hour."""
+
+        def make() -> EnergyStatement:
+            terms = asked(self.lake.root, **self._terms).terms.copy()
+            return energy_statement(self.lake, self.scope(filters), Placing(by_hour=True), **terms)
+
+        return self.once("energy", filters, make)
 
     def moves(self, filters: Filters) -> LakePlan:
         """What each namespace should move to."""

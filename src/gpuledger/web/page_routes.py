@@ -16,7 +16,7 @@ from gpuledger.web.contract import Ask, Filters
 from gpuledger.web.desk import Desk
 from gpuledger.web.shell import Asked, page, static_files
 
-SIMPLE = ("/", "/timeline", "/savings", "/plans")
+SIMPLE = ("/", "/timeline", "/savings", "/energy", "/plans")
 
 
 def add_pages(app: FastAPI, desk: Desk) -> None:

@@ -6,28 +6,35 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
+from gpuledger.advice.one_gpu import OneGpu
 from gpuledger.advice.statement import AuditStatement
-from gpuledger.efficiency.gpu_history import GpuHistory
+from gpuledger.cost.emissions.statement import EnergyStatement
+from gpuledger.cost.judged import NOTHING_RATIO, known_productive
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.encode import encode
+from gpuledger.errors import NothingFound
 from gpuledger.lake.layout import Lake
-from gpuledger.ledger.read.owners import By
 from gpuledger.ledger.store import Ledger
 from gpuledger.plan.move.statement import LakePlan
 from gpuledger.plan.planners import PLANNERS
 from gpuledger.report.adding import shares_adding_up
-from gpuledger.report.document import Bullets, Document, Fold, KeyFigure, Section
+from gpuledger.report.document import Bullets, Document, Fold, KeyFigure, Prose, Section
 from gpuledger.report.documents import document_of
 from gpuledger.report.documents.audit import audit_document, first_steps
+from gpuledger.report.documents.audit_rows import price_fact
 from gpuledger.report.documents.efficiency import efficiency_document
+from gpuledger.report.documents.energy import kwh
 from gpuledger.report.plan_sections import dollar_figure
 from gpuledger.report.tables import Row, Table, cell, make_table
-from gpuledger.report.written import amount, instant, number, percent, round_percent
+from gpuledger.report.written import amount, capital, instant, number, percent, round_percent
 from gpuledger.units import MS_PER_HOUR, Unknown
 
-OWNERS = tuple(by.value for by in By)
 REJECT_FILES = 20
 SKEW_MS = 60_000
+UNPLACED = (
+    "of energy have no known place, and no carbon figure holds them. Label the samples with a region, or give an "
+    "inventory that names regions; gpuledger ask energy takes --cloud and --at."
+)
 
 
 def overview(audit: AuditStatement) -> Document:
@@ -35,17 +42,45 @@ def overview(audit: AuditStatement) -> Document:
     whole = audit_document(audit)
     bill = [s for s in whole.sections if s.id == "bill"]
     paid, waste, rate, _quarter, *more = whole.figures
-    figures = [paid, _productive(audit), waste, rate, *more]
-    return replace(whole, kind="Overview", figures=figures, summary=[*first_steps(audit, ())], sections=bill)
+    figures = [paid, _productive(audit), waste, rate, *more, _energy(audit.cost.energy_kwh)]
+    summary = [*first_steps(audit, ())]
+    return replace(_dated(whole, audit), kind="Overview", figures=figures, summary=summary, sections=bill)
+
+
+def _dated(document: Document, audit: AuditStatement) -> Document:
+    """A document of dollars, with what its prices are and of when."""
+    found = price_fact(audit.cost)
+    return replace(document, facts=[*document.facts, found]) if found else document
+
+
+def _energy(drawn: float | Unknown) -> KeyFigure:
+    if isinstance(drawn, Unknown):
+        return KeyFigure("Energy", "unknown", "", drawn.why, unknown=True)
+    return KeyFigure("Energy", f"{kwh(drawn)} kWh", "", "GPU boards that record it; carbon is on the Energy page")
 
 
 def _productive(audit: AuditStatement) -> KeyFigure:
     label, note, dollars = "Productive", "time that did work, as far as the evidence shows", audit.cost.dollars
-    if isinstance(dollars, Unknown):
-        return dollar_figure(label, dollars)
+    known = known_productive(dollars)
+    if isinstance(known, Unknown) or isinstance(dollars, Unknown):
+        return dollar_figure(label, known)
     shares = shares_adding_up({bucket: dollars.pct(usd) for bucket, usd in dollars.each().items()})  # as in the table
-    share = f"{percent(shares['productive'])} of the bill"
-    return replace(dollar_figure(label, dollars.productive_usd, note), range=share)
+    least, unrated = "", ""
+    if dollars.unrated_usd > NOTHING_RATIO * dollars.paid_usd:
+        least, unrated = "at least ", f"; {percent(shares['unrated'])} is unrated"
+    share = f"{least}{percent(shares['productive'])} of the bill{unrated}"
+    return replace(dollar_figure(label, known, note), range=share)
+
+
+def nothing(kind: str, error: NothingFound) -> Document:
+    """A page whose filters leave nothing to show."""
+    return Document(
+        name="empty",
+        kind=kind,
+        title=kind,
+        headline="No data for these filters",
+        notes=[Prose(f"{capital(error.message)}."), Prose(f"{capital(error.hint)}.", "dim")],
+    )
 
 
 def timeline(statement: EfficiencyStatement) -> Document:
@@ -55,21 +90,30 @@ def timeline(statement: EfficiencyStatement) -> Document:
 
 def savings(audit: AuditStatement) -> Document:
     """Where the waste is, and what to change, one by one."""
-    return _only(audit_document(audit), "Waste and savings", {"changes", "savings", "how", "behavior", "roi"})
+    return _only(
+        _dated(audit_document(audit), audit), "Waste and savings", {"changes", "savings", "how", "behavior", "roi"}
+    )
 
 
 def owners(audit: AuditStatement) -> Document:
     """What each owner paid for, and what of it was wasted."""
-    found = _only(audit_document(audit), "Owners", {"who"})
+    found = _only(_dated(audit_document(audit), audit), "Owners", {"who"})
     paid, waste, *_ = found.figures
     return replace(found, figures=[paid, _productive(audit), waste])
 
 
-def one_gpu(history: GpuHistory) -> Document:
-    """One GPU's hours as a chart and its stretches without work; the hours as a table on demand."""
-    document = document_of(history)
-    hours, spells = document.sections
-    return replace(document, sections=[_on_demand(hours), spells])
+def one_gpu(gpu: OneGpu) -> Document:
+    """One GPU's hours as a chart, its dollars and its stretches without work; the hours as a table on demand."""
+    document = document_of(gpu)
+    hours, *rest = document.sections
+    return replace(document, sections=[_on_demand(hours), *rest])
+
+
+def energy(found: EnergyStatement, audit: AuditStatement) -> Document:
+    """kWh and CO2e next to dollars; the hours as a chart, and as a table on demand."""
+    document = _dated(document_of(found, unplaced=UNPLACED), audit)
+    sections = [_on_demand(s) if s.id == "hours" else s for s in document.sections]
+    return replace(document, kind="Energy", title="Energy", sections=sections)
 
 
 # Those with commands of their own; the others register themselves.
@@ -123,6 +167,7 @@ def data_page(lake: Lake, audit: AuditStatement, now_ms: int) -> Document:
         ],
         sections=[
             Section("came-in", "What came in", [came_in, refused]),
+            *(s for s in audit_document(audit).sections if s.id == "prices"),
             Section("evidence", "What the figures rest on", [Bullets(rests_on), Bullets(audit.assumptions)]),
         ],
         data=lambda: encode(

@@ -20,7 +20,7 @@ from gpuledger.web.contract import Filters, Status
 
 PAGES = (
     ("/", "Overview"), ("/timeline", "Timeline"), ("/gpus", "GPUs"), ("/owners", "Owners"),
-    ("/savings", "Waste and savings"), ("/plans", "Plans"), ("/data", "Data"),
+    ("/savings", "Waste and savings"), ("/energy", "Energy"), ("/plans", "Plans"), ("/data", "Data"),
 )  # fmt: skip
 
 WINDOWS = (("all", "all"), ("24h", "last day"), ("7d", "last week"), ("30d", "last 30 days"))

@@ -7,18 +7,21 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from gpuledger.errors import GpuledgerError, LakeError
+from gpuledger.errors import GpuledgerError, LakeError, NothingFound
 from gpuledger.live.figures import Seen
 from gpuledger.live.metrics import LAST, metrics_text
 from gpuledger.live.traffic import read_traffic
 from gpuledger.plain_text import json_text
 from gpuledger.report.document import Document
 from gpuledger.report.documents import document_of
+from gpuledger.report.documents.audit_rows import price_fact
 from gpuledger.web import gpu_table, pages
-from gpuledger.web.contract import Ask, Filters, NotReady, Status, View
+from gpuledger.web.contract import OWNERS, SORTS, Ask, Filters, NotReady, Status, View
 from gpuledger.web.live_lake import LiveLake
+from gpuledger.web.shell import PAGES as TITLED
 from gpuledger.web.shell import Asked, page
 
+TITLES = dict(TITLED)
 NAMES = 200  # of a filter's choices
 Params = Mapping[str, Any]
 Made = tuple[Document, dict[str, Any]]
@@ -30,14 +33,15 @@ def _data(live: LiveLake, given: Filters) -> Document:
 
 def _owners(live: LiveLake, given: Filters, params: Params) -> Made:
     by = params.get("by", "team")
-    return pages.owners(live.audit(given, by=by)), {"by": by, "owners": pages.OWNERS}
+    return pages.owners(live.audit(given, by=by)), {"by": by, "owners": OWNERS}
 
 
 def _lines(live: LiveLake, given: Filters) -> list[gpu_table.GpuLine]:
     """All GPUs of a scope, made once."""
 
     def make() -> list[gpu_table.GpuLine]:
-        return gpu_table.gpu_lines(live.audit(given), live.efficiency(given), live.recent(given)[1])
+        around = gpu_table.Around(live.recent(given)[1], live.owners(given))
+        return gpu_table.gpu_lines(live.audit(given), live.efficiency(given), around)
 
     return live.once("lines", given, make)
 
@@ -48,8 +52,10 @@ def _gpus(live: LiveLake, given: Filters, params: Params) -> Made:
     count = max(1, -(-len(found) // gpu_table.PER_PAGE))
     at = min(params.get("page", 1), count)
     shown = found[(at - 1) * gpu_table.PER_PAGE : at * gpu_table.PER_PAGE]
-    document = Document(name="gpus", kind="GPUs", title="GPUs", headline=gpu_table.headline(found))
-    more = {"lines": shown, "found": len(found), "total": len(whole), "q": q, "sort": sort, "sorts": gpu_table.SORTS}
+    priced = price_fact(live.audit(given).cost)
+    facts = [priced] if priced else []
+    document = Document(name="gpus", kind="GPUs", title="GPUs", headline=gpu_table.headline(found), facts=facts)
+    more = {"lines": shown, "caption": gpu_table.caption(found, whole), "q": q, "sort": sort, "sorts": SORTS}
     return document, more | {"at_page": at, "pages_in_all": count}
 
 
@@ -60,6 +66,7 @@ PAGES: dict[str, Callable[[LiveLake, Filters, Params], Made]] = {
     "/gpus/one": lambda live, given, params: (pages.one_gpu(live.gpu(given, params["device"])), {}),
     "/owners": _owners,
     "/savings": lambda live, given, _: (pages.savings(live.audit(given)), {}),
+    "/energy": lambda live, given, _: (pages.energy(live.energy(given), live.audit(given)), {}),
     "/plans": lambda live, given, _: (pages.plans(live.moves(given)), {}),
     "/data": lambda live, given, _: (_data(live, given), {}),
 }
@@ -75,6 +82,7 @@ FIGURES: dict[str, Callable[[LiveLake, Filters, Params], Mapping[str, Any]]] = {
     "efficiency": lambda live, given, _: document_of(live.efficiency(given)).data(),
     "gpus": _gpu_rows,
     "gpu": lambda live, given, params: document_of(live.gpu(given, params["device"])).data(),
+    "energy": lambda live, given, _: document_of(live.energy(given)).data(),
     "move": lambda live, given, _: document_of(live.moves(given)).data(),
     "data": lambda live, given, _: _data(live, given).data(),
 }
@@ -123,19 +131,39 @@ class Views:
 def _metrics(live: LiveLake, chosen: Filters, status: Status) -> str:
     """Figures of the last hour, or of the window asked for."""
     given = windowed(live, chosen) if chosen.since or chosen.until or chosen.last else replace(chosen, last=LAST)
-    traffic = read_traffic(live.lake, live.scope(given))
-    return metrics_text(Seen(live.audit(given), live.efficiency(given), traffic), status.newest_ms or 0)
+    newest = status.newest_ms or 0
+    try:
+        seen = Seen(live.audit(given), live.efficiency(given), read_traffic(live.lake, live.scope(given)))
+    except NothingFound:
+        return metrics_text(None, newest)
+    return metrics_text(seen, newest)
 
 
 def _page(live: LiveLake, ask: Ask, status: Status) -> str:
-    document, more = PAGES[ask.name](live, windowed(live, ask.filters), dict(ask.params))
+    params = dict(ask.params)
+    try:
+        document, more = PAGES[ask.name](live, windowed(live, ask.filters), params)
+    except NothingFound as error:
+        document, more = pages.nothing(TITLES[ask.name.removesuffix("/one")], error), _controls(ask.name, params)
     names = live.once("names", live.default, lambda: _names(live))
     path = ask.name.removesuffix("/one")
     return page(document, Asked(path, ask.filters), status, names, default_last=live.default.last or "all", **more)
 
 
 def _figures(live: LiveLake, ask: Ask) -> str:
-    return json_text(dict(FIGURES[ask.name](live, windowed(live, ask.filters), dict(ask.params))))
+    try:
+        return json_text(dict(FIGURES[ask.name](live, windowed(live, ask.filters), dict(ask.params))))
+    except NothingFound as error:
+        found = {"v": 1, "statement": ask.name, "empty": True, "error": error.message, "hint": error.hint}
+        return json_text(found | ({"gpus": []} if ask.name == "gpus" else {}))
+
+
+def _controls(name: str, params: Params) -> dict[str, Any]:
+    """What a page's own controls show where it has no figures."""
+    if name == "/owners":
+        return {"by": params.get("by", "team"), "owners": OWNERS}
+    sort = params.get("sort") or "waste"
+    return {"q": params.get("q", ""), "sort": sort, "sorts": SORTS} if name == "/gpus" else {}
 
 
 def windowed(live: LiveLake, given: Filters) -> Filters:

@@ -179,7 +179,7 @@ def test_only_the_owners_asked_for(tmp_path: Path) -> None:
     assert owners(owners=("b/x",)) == {("b", "x")}
     assert owners(namespaces=("unallocated",)) == {(None, None)}
     assert owners(namespaces=("b",), since_ms=make.DAY + 2 * MIN) == {("b", "y")}
-    with pytest.raises(InputError, match="no line"):
+    with pytest.raises(InputError, match="no data"):
         raise Books(lake, Scope(namespaces=("c",))).nothing_found()
 
 
@@ -193,7 +193,7 @@ def test_others_stay_where_all_are_wanted_and_are_marked(tmp_path: Path) -> None
 
 def test_a_window_without_a_day_says_what_there_is(tmp_path: Path) -> None:
     lake = write_books(tmp_path, [line(0, util=0.5)])
-    with pytest.raises(InputError, match="no line of the ledger matches") as caught:
+    with pytest.raises(InputError, match="no data matches") as caught:
         Books(lake, Scope(since_ms=make.DAY + 10 * DAY_MS))
     assert "2026-01-20" in str(caught.value.hint)
 

@@ -240,7 +240,7 @@ def test_the_ledger_hours_are_a_demand(hour, books, tmp_path):
     assert plan.busy_gpu_h_per_month == pytest.approx(720 * 1.0)  # 0.5 and on average 0.5 busy
     assert plan.trace.hours == 24
     assert any("ledger has no requests" in words for words in plan.assumptions)
-    with pytest.raises(InputError, match="no line of the ledger matches"):
+    with pytest.raises(InputError, match="no data matches"):
         gpuledger.plan.autoscale(lake=lake.root, namespace=("other",), price=1.0)
 
 

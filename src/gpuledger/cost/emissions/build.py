@@ -10,6 +10,7 @@ from gpuledger.catalog.regions import Place
 from gpuledger.cost import figures
 from gpuledger.cost.build import Terms, statement_and_bill
 from gpuledger.cost.charges import Charge, grouped, row_of
+from gpuledger.cost.emissions.by_hour import energy_by_hour
 from gpuledger.cost.emissions.factors import Factor, factor_of
 from gpuledger.cost.emissions.hourly import HourlyIntensity
 from gpuledger.cost.emissions.places import Whereabouts
@@ -17,6 +18,7 @@ from gpuledger.cost.emissions.readings import Readings, holder_of, read_readings
 from gpuledger.cost.emissions.statement import EnergyRow, EnergyStatement, RegionEnergy
 from gpuledger.cost.inventories.settling import inventory_of
 from gpuledger.cost.inventory import Inventory
+from gpuledger.cost.judged import at_least, known_waste
 from gpuledger.cost.user_settings import Config
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.books import Books
@@ -29,11 +31,15 @@ NOWHERE = Unknown("no energy was recorded at a known place")
 
 @dataclass(frozen=True)
 class Placing:
-    """Where the GPUs are, as far as samples and inventory leave it open, and the intensity by hour if it is known."""
+    """Where the GPUs are, as far as samples and inventory leave it open, and the intensity by hour if it is known.
+
+    `by_hour`: whether the hours are asked for, each with its energy and carbon.
+    """
 
     cloud: str = ""
     at: str = ""
     hours: HourlyIntensity | None = None
+    by_hour: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,8 @@ class Emitted:
 def emitted(lake: Lake, scope: Scope, stock: Inventory | None, placing: Placing) -> Emitted:
     """Places and factors of a window. `stock`: its inventory."""
     where = Whereabouts(stock, placing.cloud, placing.at)
-    readings = read_readings(Books(lake, scope), hourly=True) if placing.hours else None
+    wanted = placing.hours or placing.by_hour
+    readings = read_readings(Books(lake, scope), hourly=True) if wanted else None
     return Emitted(where, placing.hours, readings)
 
 
@@ -90,6 +97,8 @@ def energy_statement(
         statement.start_ms, statement.end_ms, fleet, by, tuple(sorted(rows, key=_most_first)),
         tuple(sorted(places, key=lambda r: (-_known(r.energy_kwh), r.name))), tuple(_assumptions(fleet, places)),
     )  # fmt: skip
+    if found.readings is not None:
+        made = replace(made, by_hour=energy_by_hour(charges, found.readings, found.place, placed.hours))
     if placed.hours is None:
         return made
     return replace(made, carbon_file=placed.hours.path, by_hour_pct=_by_hour(charges, found))
@@ -98,10 +107,21 @@ def energy_statement(
 def _row(name: str, members: Sequence[Charge], found: Emitted) -> EnergyRow:
     money = row_of(name, members)
     paid = money.dollars if isinstance(money.dollars, Unknown) else money.dollars.paid_usd
-    waste = money.dollars if isinstance(money.dollars, Unknown) else money.dollars.waste_usd
     carbon, unplaced = carbon_of(members, found)
-    boards = figures.boards(members)
-    return EnergyRow(name, boards, money.times.paid_h, paid, waste, figures.energy_kwh(members), carbon, unplaced)
+    drew = {c.device.gpu_uuid for c in members if c.sums.get("energy_ms", 0)}
+    return EnergyRow(
+        name,
+        figures.boards(members),
+        money.times.paid_h,
+        paid,
+        known_waste(money.dollars),
+        figures.energy_kwh(members),
+        carbon,
+        unplaced,
+        unpriced_gpus=figures.boards(c for c in members if c.dollars is None),
+        unmetered_gpus=figures.boards(members) - len(drew),
+        waste_at_least=at_least(money.dollars),
+    )
 
 
 def carbon_of(members: Sequence[Charge], found: Emitted) -> tuple[Range | Unknown, float]:

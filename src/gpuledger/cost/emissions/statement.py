@@ -16,7 +16,10 @@ from gpuledger.units import Range, Unknown
 
 @dataclass(frozen=True)
 class EnergyRow:
-    """One owner, or the whole fleet: dollars, energy and carbon of the same charges."""
+    """One owner, or the whole fleet: dollars, energy and carbon of the same charges.
+
+    `unpriced_gpus` are in no dollar figure, `unmetered_gpus` in no energy figure. `waste_at_least`: more may be wasted.
+    """
 
     name: str
     gpus: int
@@ -26,6 +29,9 @@ class EnergyRow:
     energy_kwh: float | Unknown
     carbon_kg: Range | Unknown
     unplaced_kwh: float = 0.0
+    unpriced_gpus: int = 0
+    unmetered_gpus: int = 0
+    waste_at_least: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,6 +53,16 @@ class RegionEnergy:
 
 
 @dataclass(frozen=True)
+class HourEnergy:
+    """What one place drew and emitted in one hour."""
+
+    start_ms: int
+    region: str
+    energy_kwh: float
+    carbon_kg: Range | Unknown
+
+
+@dataclass(frozen=True)
 class EnergyStatement:
     """Energy and carbon of one window next to its dollars. `carbon_file`: the hourly file, where one was given.
 
@@ -60,6 +76,7 @@ class EnergyStatement:
     by_owner: tuple[EnergyRow, ...]
     by_region: tuple[RegionEnergy, ...]
     assumptions: tuple[str, ...]
+    by_hour: tuple[HourEnergy, ...] = ()
     carbon_file: str = ""
     by_hour_pct: float | Unknown = Unknown("no hourly file was given")  # noqa: RUF009  (frozen, so one for all is safe)
 

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
-from gpuledger.errors import InputError, LakeError
+from gpuledger.errors import LakeError, NothingFound
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.names import Names
 from gpuledger.ledger.day_writer import DAYS, GPU_HOURS, HOURS
@@ -275,7 +275,7 @@ class Books:
             for _, rows in read_files(files, wanted):
                 yield rows
 
-    def nothing_found(self) -> InputError:
+    def nothing_found(self) -> NothingFound:
         """The error for a scope without a line."""
         return nothing_found(self.lake, self.scope)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpuledger.errors import InputError, UnknownName, nearest
+from gpuledger.errors import InputError, NothingFound, UnknownName, nearest
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.names import Names
 from gpuledger.ledger.read.columns import Wanted, read_files
@@ -81,7 +81,7 @@ def nothing_posted(lake: Lake) -> InputError:
     return InputError(f"{lake.root}: nothing is posted yet", hint=hint)
 
 
-def nothing_found(lake: Lake, scope: Scope) -> InputError:
+def nothing_found(lake: Lake, scope: Scope) -> NothingFound:
     """The error for a scope without a line: what was asked, and what there is."""
     ledger = Ledger(lake)
     days = sorted(d.day for d in ledger.manifest().days)
@@ -96,4 +96,4 @@ def nothing_found(lake: Lake, scope: Scope) -> InputError:
     hint = f"the ledger holds {'; '.join(there)}"
     if close:
         hint = f"did you mean {' or '.join(close)}? {hint}"
-    return InputError(f"no line of the ledger matches: {scope}", hint=hint)
+    return NothingFound(f"no data matches: {scope}", hint=hint)

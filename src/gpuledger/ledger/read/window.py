@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypedDict, Unpack
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
@@ -34,7 +37,7 @@ def scope_of(lake: Lake, **given: Unpack[Window]) -> Scope:
     if last is not None:
         if since is not None:
             raise InputError("since and last both say where the window starts", hint="give one of them")
-        start = (newest_ms(lake) if end is None else end) - length_ms(last)
+        start = (_end_ms(lake) if end is None else end) - length_ms(last)
     return Scope(start, end, _names(given.get("cluster")), _names(given.get("namespace")), _names(given.get("owner")))
 
 
@@ -42,6 +45,19 @@ def newest_ms(lake: Lake) -> int:
     """The end of the newest sample, or of the newest posted day where no samples are left."""
     newest = max((p.last_ms + 1 for p in lake.manifest().parts), default=0)
     return newest or max((day_start_ms(d.day) + MS_PER_DAY for d in Ledger(lake).manifest().days), default=0)
+
+
+def _end_ms(lake: Lake) -> int:
+    """Where the time of the newest sample ends, as it was posted: a window of a day is a day, however far apart samples
+    are.
+    """
+    newest, ledger = newest_ms(lake), Ledger(lake)
+    posted = max(ledger.manifest().days, key=lambda d: d.day, default=None)
+    if posted is None:
+        return newest
+    files = ledger.files_of(posted, "days" if posted.daily else "lines")
+    ends = (pc.max(pq.read_table(file, columns=["last_ms"])["last_ms"]).as_py() for file in files)
+    return max((newest, *(end for end in ends if end is not None)))
 
 
 def _names(given: Names) -> tuple[str, ...]:

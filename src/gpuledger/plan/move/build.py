@@ -18,6 +18,7 @@ from gpuledger.advice.limits import Limits, load_limits
 from gpuledger.catalog.prices.offers import facts
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import Paying
+from gpuledger.cost.judged import known_waste
 from gpuledger.cost.money import ZERO, usd
 from gpuledger.cost.statement import CostStatement
 from gpuledger.lake.layout import Lake
@@ -75,8 +76,7 @@ def _whole(cost: CostStatement, plans: Sequence[HoldingPlan], today: dt.date, as
         for name, members in grouped.items()
     ]
     spaces.sort(key=lambda s: _expensive_first(s.paid_usd, s.namespace))
-    wasted = cost.dollars if isinstance(cost.dollars, Unknown) else cost.dollars.waste_usd
-    total = _totals(spaces) | {"paid_usd": cost.paid_usd, "waste_usd": wasted}
+    total = _totals(spaces) | {"paid_usd": cost.paid_usd, "waste_usd": known_waste(cost.dollars)}
     return LakePlan(
         start_ms=cost.start_ms,
         end_ms=cost.end_ms,

@@ -15,9 +15,10 @@ from gpuledger.advice.offers import spot_discount
 from gpuledger.advice.rules.spot import when as can_be_spot
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.gpus import Gpu
+from gpuledger.cost.judged import known_waste
 from gpuledger.cost.money import CENT, ZERO, usd
 from gpuledger.cost.savings import Bill, Lever, Savings, Spread, combine
-from gpuledger.cost.statement import BUCKETS, WASTE, Bucket
+from gpuledger.cost.statement import BUCKETS, WASTE, Bucket, Dollars
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.plan.market import Market, MarketOption
 from gpuledger.plan.move.carry import works_together
@@ -73,7 +74,7 @@ def plan_holding(holding: Holding, limits: Limits, market: Market, month: Fracti
         measured=measured(holding),
         paid_usd=_priced(holding, paid),
         paid_h=sum(holding.paid_h.values()),
-        waste_usd=_priced(holding, waste),
+        waste_usd=_priced(holding, known_waste(Dollars.of(parts))),
         month_now_usd=now,
         month_after_usd=now if isinstance(now, Unknown) or isinstance(saved, Unknown) else now - saved.middle_usd,
         outcome=outcome,

@@ -14,7 +14,7 @@ from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.read.window import scope_of
-from gpuledger.units import Unknown, count, utc
+from gpuledger.units import Unknown, count, known, utc
 
 PERCENT = Decimal(100)
 
@@ -47,20 +47,22 @@ def _is(row: GpuRow, gpu: Gpu) -> bool:
 
 
 def _usage(rows: list[GpuRow], gpu: Gpu, window: str, *, same_gpu: bool) -> Usage:
-    observed = sum(row.means.observed_h for row in rows)
+    # A GPU whose activity is not recorded shows neither use nor idling.
+    seen = [(row.means.observed_h, known(row.idle_h), known(row.idle_held_h)) for row in rows]
+    observed = sum(hours for hours, idle, _ in seen if idle is not None)
     if not observed:
         raise InputError(
             "the lake has no observed hours in the window", hint="give a longer last=7d, or utilization_pct=60"
         )
-    used = observed - sum(row.idle_h + row.idle_held_h for row in rows)
+    used = observed - sum((idle or 0.0) + (held or 0.0) for _, idle, held in seen)
     drawn = [(row.means.power_w, row.means.observed_h) for row in rows]
-    known = [(w, h) for w, h in drawn if not isinstance(w, Unknown)]
-    hours = sum(h for _, h in known)
+    read = [(w, h) for w, h in drawn if not isinstance(w, Unknown)]
+    hours = sum(h for _, h in read)
     whose = gpu.name if same_gpu else f"all models, as none is {gpu.name}"
     words = f"ledger: {count(len(rows), 'GPU')} ({whose}), {observed:,.0f} observed GPU-hours, {window}"
     power: Decimal | Unknown = Unknown("the ledger has no power readings")
     if hours:
-        power = _decimal(sum(w * h for w, h in known) / hours)
+        power = _decimal(sum(w * h for w, h in read) / hours)
     if used <= 0:
         raise InputError("no GPU in the lake was in use", hint="give utilization_pct=60 instead of a lake")
     return Usage(_decimal(100 * used / observed), power, words, same_gpu)

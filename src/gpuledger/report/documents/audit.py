@@ -113,8 +113,8 @@ def _small_bill(view: Row) -> Table:
     """The seven buckets without their meanings."""
     made = load_outline(NAME).table("bill", view)
     return replace(
-        made, name="bill-summary", heads=made.heads[:4], words=made.words[:4], below=(), note="",
-        rows=tuple(row[:4] for row in made.rows), total=made.total and made.total[:4],
+        made, name="bill-summary", heads=made.heads[:-1], words=made.words[:-1], below=(), note="",
+        rows=tuple(row[:-1] for row in made.rows), total=made.total and made.total[:-1],
     )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 from typing import Any
@@ -16,9 +17,10 @@ from gpuledger.advice.statement import (
     Recommendation,
 )
 from gpuledger.advice.totals import differs
+from gpuledger.cost.judged import at_least, bucket_usd, known_waste, open_usd
 from gpuledger.cost.projections import Projection
 from gpuledger.cost.savings import CASES, Spread
-from gpuledger.cost.statement import BUCKETS, Bucket, CostStatement, Effect
+from gpuledger.cost.statement import BUCKETS, Bucket, CostStatement, Dollars, Effect
 from gpuledger.efficiency.naming import gpu_name
 from gpuledger.lake.batch import device_name
 from gpuledger.ledger.read.scope import UNALLOCATED
@@ -41,7 +43,6 @@ _EFFECTS = ("before_usd", "after_usd", "change_usd", "volume_usd", "rate_usd", "
 def audit_view(audit: AuditStatement) -> Row:
     """What the outline shows of an audit: its figures, and the rows of its tables, by their names there."""
     cost, dollars, paid, savings = audit.cost, audit.cost.dollars, audit.cost.paid_usd, audit.savings
-    wasted = dollars if isinstance(dollars, Unknown) else f"{percent(dollars.pct(dollars.waste_usd))} of the bill"
     whole = paid if isinstance(paid, Unknown) else 100.0
     before: Row = {"changes": (), "change_total": cost.previous}
     if not isinstance(cost.previous, Unknown):
@@ -53,10 +54,12 @@ def audit_view(audit: AuditStatement) -> Row:
         "savings": savings,
         "phases_pct": audit.phases_pct,
         "roi_priced": audit.roi_priced,
-        "waste_share": wasted,
+        "waste_usd": known_waste(dollars),
+        "waste_share": _waste_share(dollars),
         "quarter_saving": _quarter_saving(savings),
         "bill": _bill(cost),
-        "bill_total": {"title": "Paid", "hours": cost.times.paid_h, "pct": whole, "usd": paid, "meaning": ""},
+        "bill_total": {"title": "Paid", "hours": cost.times.paid_h, "pct": whole, "usd": paid, "meaning": ""}
+        | {"unpriced_h": cost.unpriced_h},
         "projections": _projections(cost.projection),
         "orientation": [_orientation(o) for o in audit.orientation],
         "behaviors": [_behavior(b) for b in audit.behaviours],
@@ -74,18 +77,57 @@ def _quarter_saving(savings: AuditSavings | Unknown) -> str:
     return f"{middle} of it could be saved ({low} to {high})"
 
 
+def _waste_share(dollars: Dollars | Unknown) -> str:
+    """Waste in percent of the bill; where part of the bill is open, how much."""
+    if isinstance(dollars, Unknown):
+        return str(dollars)
+    share = f"{percent(dollars.pct(dollars.waste_usd))} of the bill"
+    if not at_least(dollars):
+        return share
+    return f"at least {share}; {percent(dollars.pct(open_usd(dollars)))} is unrated or unobserved"
+
+
 def _bill(cost: CostStatement) -> list[Row]:
-    """The seven buckets, shares to the tenth, adding up."""
+    """The seven buckets, shares to the tenth, adding up; time without a price has no dollars."""
     times, dollars = cost.times.each(), cost.dollars
-    paid: Mapping[Bucket, Any] = dict.fromkeys(times, dollars) if isinstance(dollars, Unknown) else dollars.each()
+    paid: Mapping[Bucket, Any] = dict.fromkeys(times, dollars)
     shares: Mapping[Bucket, Any] = paid
     if not isinstance(dollars, Unknown):
-        shares = shares_adding_up({bucket: dollars.pct(amount) for bucket, amount in paid.items()})
+        paid = bucket_usd(dollars, cost.times, cost.unpriced_h)
+        none = {bucket: amount for bucket, amount in paid.items() if isinstance(amount, Unknown)}
+        shares = shares_adding_up({b: dollars.pct(v) for b, v in dollars.each().items()}) | none
+    without = unpriced_h(cost)
     return [
         {"title": kind.title, "hours": times[kind.name] / MS_PER_HOUR, "meaning": kind.meaning}
-        | {"pct": shares[kind.name], "usd": paid[kind.name]}
+        | {"pct": shares[kind.name], "usd": paid[kind.name], "unpriced_h": without.get(kind.name, "")}
         for kind in bucket_kinds()
     ]
+
+
+def unpriced_h(cost: CostStatement) -> dict[Bucket, float]:
+    """GPU-hours without a price by bucket, where only some GPUs have one."""
+    if isinstance(cost.dollars, Unknown):
+        return {}
+    hours = Counter[Bucket]()
+    for row in cost.by_gpu:
+        if isinstance(row.dollars, Unknown):
+            hours.update(row.times.each())
+    return {bucket: ms / MS_PER_HOUR for bucket, ms in hours.items() if ms}
+
+
+_BASES = {
+    "market": "market medians", "given": "as given", "yours": "your own", "instance": "of the instance named",
+    "inventory": "of the inventory",
+}  # fmt: skip
+
+
+def price_fact(cost: CostStatement) -> str:
+    """Which prices the dollars rest on, and the newest date each kind was listed; empty where there is none."""
+    newest: dict[str, str] = {}
+    for price in cost.prices:
+        newest[price.basis] = max(newest.get(price.basis, ""), price.newest or "")
+    parts = [f"{_BASES.get(basis, basis)}{f' of {day}' if day else ''}" for basis, day in newest.items()]
+    return f"prices: {', '.join(parts)}" if parts else ""
 
 
 def _projections(rate: Projection | Unknown) -> list[Row]:
@@ -139,7 +181,7 @@ def devices_named(r: Recommendation, audit: AuditStatement) -> str:
 def worth(r: Recommendation) -> str:
     """What a recommendation saves by itself, in one line."""
     if r.lever is None:
-        return "Claims no dollars of the bill"
+        return "No saving is claimed"
     share = f"{percent(float(r.saving.middle_pct))} of the bill"
     if isinstance(r.month, Unknown):
         return f"Dollars {r.month}; {share}"

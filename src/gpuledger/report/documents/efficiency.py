@@ -22,6 +22,10 @@ NAME = "efficiency"
 NONE_UNKNOWN = "No main figure is unknown. The list not_known in the JSON file has what is unknown in the details."
 SCREEN_FINDINGS = 5
 Comparison = Sequence[tuple[str, object, object]]
+# Where achievable TFLOPS come from, in words.
+BASELINES = {
+    "published": "GPU Efficiency Analytics, as published", "peak": "the vendor's peak", "measured": "your calibration",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -191,7 +195,7 @@ def _evidence(s: EfficiencyStatement) -> list[str]:
     return [
         counters,
         "RFU by power and PIF rest on board power alone.",
-        f"Achievable TFLOPS come from: {', '.join(sources) or 'no source'}.",
+        f"Achievable TFLOPS come from: {', '.join(BASELINES.get(s, s) for s in sources) or 'no source'}.",
         f"{amount(whole(s.samples), 'sample')} over {observed}; {conflicts} set aside.",
     ]
 

@@ -17,38 +17,56 @@
   function say(state, words) { live.dataset.live = state; if (live.textContent !== words) live.textContent = words; }
   function warn(words) { problem.hidden = !words; if (problem.textContent !== words) problem.textContent = words; }
 
-  // Where the reader is: an element is found again by its place among those of its kind.
+  // Where the reader is: an element is found again by what it is, not by its place, as rows may change their order.
   var KINDS = "a, button, summary, input, select, [tabindex]";
+  function called(e) {
+    var name = e.id || e.getAttribute("href") || e.getAttribute("name") || e.getAttribute("aria-label") || e.textContent;
+    return e.tagName + " " + name.trim().slice(0, 200);
+  }
+  function nth(list, element) { // its name, and which of those with that name it is
+    var name = called(element), count = 0;
+    for (var i = 0; i < list.length && list[i] !== element; i += 1) if (called(list[i]) === name) count += 1;
+    return { name: name, count: count };
+  }
+  function again(list, was) {
+    var same = Array.prototype.filter.call(list, function (e) { return called(e) === was.name; });
+    return same[was.count] || null;
+  }
+  function summaries() { return content.querySelectorAll("details > summary"); }
   function place() {
-    var all = Array.prototype.slice.call(content.querySelectorAll(KINDS));
-    var sorted = [], scrolled = [];
+    var sorted = [], scrolled = [], open = [], active = document.activeElement;
     each(content.querySelectorAll("table.sorts"), function (t) {
       each(t.tHead.rows[0].cells, function (h, i) {
         if (h.hasAttribute("aria-sort")) sorted.push([t.id, i, h.getAttribute("aria-sort") === "descending"]);
       });
     });
     each(content.querySelectorAll(".scroll"), function (s) { scrolled.push(s.scrollLeft); });
+    each(summaries(), function (s) { if (s.parentNode.open) open.push(nth(summaries(), s)); });
+    var within = active && active !== content && content.contains(active);
     return {
-      focus: all.indexOf(document.activeElement), sorted: sorted, scrolled: scrolled, y: window.scrollY,
-      open: Array.prototype.map.call(content.querySelectorAll("details"), function (d) { return d.open; })
+      focus: within ? nth(content.querySelectorAll(KINDS), active) : null,
+      sorted: sorted, scrolled: scrolled, y: window.scrollY, open: open
     };
   }
   function goBack(was) {
-    each(content.querySelectorAll("details"), function (d, i) { d.open = Boolean(was.open[i]); });
+    each(content.querySelectorAll("details"), function (d) { d.open = false; });
+    was.open.forEach(function (one) {
+      var found = again(summaries(), one);
+      if (found) found.parentNode.open = true;
+    });
     document.dispatchEvent(new CustomEvent("renewed"));
     was.sorted.forEach(function (s) {
       var table = document.getElementById(s[0]);
       if (table) table.dispatchEvent(new CustomEvent("sortby", { detail: { index: s[1], down: s[2] } }));
     });
     each(content.querySelectorAll(".scroll"), function (s, i) { s.scrollLeft = was.scrolled[i] || 0; });
-    var again = was.focus < 0 ? null : content.querySelectorAll(KINDS)[was.focus];
-    if (again) again.focus({ preventScroll: true });
+    if (was.focus) (again(content.querySelectorAll(KINDS), was.focus) || content).focus({ preventScroll: true });
     window.scrollTo(window.scrollX, was.y);
   }
   function renew() {
     return fetch(window.location.href, { headers: { Accept: "text/html" }, credentials: "same-origin" })
       .then(function (answer) {
-        if (!answer.ok && answer.status !== 503) throw new Error(String(answer.status));
+        if (answer.status >= 500 && answer.status !== 503) throw new Error(String(answer.status));
         return answer.text();
       })
       .then(function (text) {
@@ -71,7 +89,7 @@
     wait = window.setTimeout(function () {
       renew().then(function () {
         failures = 0;
-        say("yes", "live, updated " + new Date().toLocaleTimeString());
+        say("yes", "live, updated " + new Date().toISOString().slice(11, 19) + " UTC");
       }).catch(function () {
         failures += 1;
         say("no", "not connected");
@@ -83,8 +101,9 @@
   // A page that takes long to make says that it is being made.
   function busy() { document.documentElement.classList.add("busy"); say("yes", "loading"); }
   each(document.querySelectorAll("form.filters"), function (form) { form.addEventListener("submit", busy); });
-  each(document.querySelectorAll("form.filters select"), function (select) {
-    select.addEventListener("change", function () { select.form.requestSubmit(); });
+  // A choice is shown on demand: arrow keys step through a list, and each step is a change.
+  each(document.querySelectorAll("form.filters"), function (form) {
+    form.addEventListener("change", function () { form.classList.add("changed"); });
   });
   document.addEventListener("click", function (event) {
     var link = event.target.closest ? event.target.closest("a[href^='/']") : null;

@@ -33,9 +33,11 @@ def command(
     Energy is that of the GPU boards, as recorded. Carbon is energy x PUE of the cloud x carbon intensity of the
     region's grid: a yearly average, or by hour from --carbon FILE. Where a GPU's place is unknown, so is its carbon.
     """
+    from dataclasses import replace
+
     from gpuledger.ledger.read.window import scope_of
 
-    placing = placing_of(**carbon)
+    placing = replace(placing_of(**carbon), by_hour=bool(full or out or screen.as_json))
 
     def make(lake: Lake, asked: Asked) -> EnergyStatement:
         from gpuledger.cost.emissions.build import energy_statement

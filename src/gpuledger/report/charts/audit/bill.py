@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpuledger.cost.judged import at_least, bucket_usd, known_waste
 from gpuledger.cost.money import rounded
 from gpuledger.report.adding import places_for, shares_adding_up
 from gpuledger.report.buckets import bucket_kinds
@@ -32,7 +33,9 @@ def _amounts(audit: AuditStatement) -> dict[Bucket, tuple[float, str]]:
     # Rounded as in the table, so that the words add up too.
     cells = rounded(dollars.each(), places)
     shares = shares_adding_up({b: dollars.pct(v) for b, v in dollars.each().items()})
-    return {b: (float(v), f"{usd(cells[b], places)}  ({percent(shares[b])})") for b, v in dollars.each().items()}
+    out = {b: (float(v), f"{usd(cells[b], places)}  ({percent(shares[b])})") for b, v in dollars.each().items()}
+    known = bucket_usd(dollars, audit.cost.times, audit.cost.unpriced_h)
+    return out | {b: (0.0, "no known price") for b, v in known.items() if isinstance(v, Unknown)}
 
 
 def _steps(amounts: dict[Bucket, tuple[float, str]], paid: str, theme: Theme) -> list[Row]:
@@ -58,8 +61,11 @@ def _title(audit: AuditStatement) -> tuple[str, str]:
         waste = sum(times.each()[k.name] for k in bucket_kinds() if k.waste) / MS_PER_HOUR
         paid = f"{tenth(times.paid_h)} h"
         return f"{tenth(waste)} of {amount(tenth(times.paid_h), 'paid GPU-hour')} were not put to use", paid
-    paid = money(dollars.paid_usd)
-    return f"{money(dollars.waste_usd)} of {paid} was not put to use", paid
+    paid, known = money(dollars.paid_usd), known_waste(dollars)
+    if isinstance(known, Unknown):
+        return f"How much of {paid} was put to use is unknown", paid
+    least = "At least " if at_least(dollars) else ""
+    return f"{least}{money(known)} of {paid} was not put to use", paid
 
 
 @chart_of("bill", document="audit", section="bill", order=1)

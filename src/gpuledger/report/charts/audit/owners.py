@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpuledger.cost.judged import known_waste
 from gpuledger.ledger.read.owners import By
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.charts import Drawing, chart_of
@@ -28,6 +29,8 @@ def _priced(audit: AuditStatement) -> list[tuple[CostRow, Dollars]]:
 
 def _title(found: list[tuple[CostRow, Dollars]]) -> str:
     row, dollars = max(found, key=lambda pair: pair[1].waste_usd)
+    if isinstance(known_waste(dollars), Unknown):
+        return f"{clip(row.name)} paid {money(dollars.paid_usd)}; how much was put to use is unknown"
     share = percent(dollars.pct(dollars.waste_usd))
     if len(found) == 1:
         return f"{clip(row.name)} paid {money(dollars.paid_usd)}; {share} was not put to use"
@@ -44,6 +47,12 @@ def _rows(found: list[tuple[CostRow, Dollars]]) -> list[Row]:
             label = f"{row.name}: {kind.title.lower()} {money(amount)}, {percent(dollars.pct(amount))}"
             out.append({"name": clip(row.name), "bucket": kind.title, "low": low, "high": high, "label": label})
     return out
+
+
+def _lost(dollars: Dollars) -> str:
+    if isinstance(known_waste(dollars), Unknown):
+        return "how much was put to use is unknown"
+    return f"{percent(dollars.pct(dollars.waste_usd))} not put to use"
 
 
 @chart_of("owners", document="audit", section="who", order=3)
@@ -66,7 +75,5 @@ def draw(audit: AuditStatement, theme: Theme) -> Drawing:
         color=by_kind(alt.Color, "bucket", kinds, alt.Legend(orient="top", symbolType="square", columns=len(kinds))),
         size={"width": WIDTH, "height": alt.Step(ROW_HEIGHT)}, **says(),
     )  # fmt: skip
-    listed = "; ".join(
-        f"{row.name}: {money(d.paid_usd)}, {percent(d.pct(d.waste_usd))} not put to use" for row, d in shown
-    )
+    listed = "; ".join(f"{row.name}: {money(d.paid_usd)}, {_lost(d)}" for row, d in shown)
     return Drawing(title, subtitle + more, f"Stacked bars by {by}. {listed}.", body)

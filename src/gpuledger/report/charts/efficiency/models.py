@@ -33,7 +33,7 @@ def _title(s: EfficiencyStatement) -> str:
 def _panel(rows: list[Row], theme: Theme, heading: str, role: str, top: float, first: bool) -> alt.LayerChart:
     names = alt.Y(
         "name:N",
-        sort=None,
+        sort=[r["name"] for r in rows],  # a panel that lacks a figure must not order its rows by itself
         title=None,
         axis=alt.Axis(labels=first, labelLimit=190, domain=False, labelPadding=10) if first else None,
         scale=alt.Scale(paddingInner=0.52, paddingOuter=0.25),

@@ -13,14 +13,16 @@ if TYPE_CHECKING:
     from gpuledger.report.theme import Theme
 
 WIDTH, HEIGHT = 760, 200
-ORDER = ("working", "light", "unrated", "waiting", "idle", "idle, memory held")
+ORDER = ("working", "light", "unrated", "waiting", "idle", "idle, memory held", "activity not recorded")
 
 
 @chart_of("gpu_hours", document="gpu", section="hours")
 def draw(gpu: GpuHistory, theme: Theme) -> Drawing | None:
     """A bar per hour, stacked by what the GPU did."""
     p = theme.palette
-    colors = dict(zip(ORDER, (p.efficient, p.moderate, p.gap, p.inefficient, p.idle, p.bottlenecked), strict=True))
+    colors = dict(
+        zip(ORDER, (p.efficient, p.moderate, p.gap, p.inefficient, p.idle, p.bottlenecked, p.rule), strict=True)
+    )
     rows = [
         {
             "at": hour.start_ms, "doing": doing, "minutes": minutes, "order": ORDER.index(doing),
@@ -38,7 +40,9 @@ def draw(gpu: GpuHistory, theme: Theme) -> Drawing | None:
         alt.Chart(rows_of(rows))
         .mark_bar(size=max(1, min(14, int(WIDTH / len(gpu.hours)) - 1)))
         .encode(
-            x=alt.X("at:T", scale=alt.Scale(type="utc"), title=None),
+            x=alt.X(
+                "at:T", scale=alt.Scale(type="utc"), title=None, axis=alt.Axis(format="%b %d %H:%M", labelOverlap=True)
+            ),
             y=alt.Y("minutes:Q", title="minutes", scale=alt.Scale(domain=[0, 60])),
             color=by_kind(alt.Color, "doing", used, legend),
             order="order:O",
