@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
@@ -214,13 +215,10 @@ def prices_of(price: Money | Mapping[str, Money] | None) -> Decimal | Mapping[st
 
 def money_of(value: Money) -> Decimal:
     """A number as the decimal it is written as."""
-    try:
-        found = Decimal(str(value))
-    except InvalidOperation:
-        found = Decimal("nan")
-    if not found.is_finite():
-        raise InputError(f"{value!r} is not a price", hint="give dollars as a plain number, for example 2.50")
-    return found
+    with suppress(InvalidOperation):
+        if (found := Decimal(str(value))).is_finite():
+            return found
+    raise InputError(f"{value!r} is not a price", hint="give dollars as a plain number, for example 2.50")
 
 
 def _assumptions(bill: Charged, asked: Asked) -> Iterator[str]:

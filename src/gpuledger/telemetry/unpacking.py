@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import shlex
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +80,7 @@ def text_lines(path: Path, *, ends: bool = False) -> Iterator[str]:
 
 def unreadable(path: Path, error: Exception) -> Exception:
     """What stands in the way of reading a file that may be packed."""
-    if packing(path):
-        return FileFault(path, f"cannot be unpacked: {error}", hint="copy or export the file again")
+    with suppress(OSError):
+        if packing(path):
+            return FileFault(path, f"cannot be unpacked: {error}", hint="copy or export the file again")
     return map_os_error(error, path, "read") if isinstance(error, OSError) else error
