@@ -1,20 +1,22 @@
 """What do training steps of many Hugging Face families take of a GPU: memory and seconds?
 
-    PYTHONPATH=src python benchmarks/models_on_gpu.py --out models.json [--seconds 500] [--only NAME ...]
+    PYTHONPATH=src python benchmarks/models_on_gpu.py --out models.json [--cases FILE ...] [--seconds 500] [--only NAME ...]
 
 Runs the cases of model_cases.toml with random weights and writes torch's peaks, the step's seconds and the
 configuration of each: nothing is predicted here. benchmarks/plan_models.py compares them with the planner.
-Needs torch, transformers and a GPU.
+Needs torch, transformers and a GPU; the cases of model_cases_diffusion.toml need diffusers.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import importlib.metadata
 import json
 import sys
 import time
 import tomllib
+from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -88,16 +90,44 @@ def inputs(net: Any, run: dict[str, Any]) -> dict[str, torch.Tensor]:
     return {"input_ids": tokens, "labels": tokens}
 
 
-def train(case: dict[str, Any], run: dict[str, Any]) -> dict[str, Any]:
-    """Some optimizer steps; seconds of the fastest after the first."""
+def made(case: dict[str, Any], run: dict[str, Any]) -> tuple[Any, Callable[[], Any], dict[str, Any]]:
+    """The model, the loss of one micro-batch of it, and what is to be known about it."""
+    if case.get("library") == "diffusers":
+        import denoisers_on_gpu as denoisers
+
+        net = denoisers.build(case, fp32=run.get("scheme") == "autocast")
+        if run.get("recompute"):
+            net.enable_gradient_checkpointing()
+        facts = {"attention_used": "sdpa", "config": {**case["config"], "_class_name": case["class"]}}
+        dtype = next(net.parameters()).dtype
+        return net, lambda: denoisers.loss(net, denoisers.inputs(case, run["micro_batch"], dtype)), facts
     net = build(case, run)
     if run.get("recompute"):
         net.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-    found: dict[str, Any] = {
-        "params": sum(w.numel() for w in net.parameters()),
-        "attention_used": net.config._attn_implementation,  # noqa: SLF001
-        "config": json.loads(net.config.to_json_string(use_diff=True)),
-    }
+    used = net.config._attn_implementation  # noqa: SLF001
+    facts = {"attention_used": used, "config": json.loads(net.config.to_json_string(use_diff=True))}
+    return net, lambda: net(**inputs(net, run)).loss, facts
+
+
+def serve(case: dict[str, Any], run: dict[str, Any]) -> dict[str, Any]:
+    """Some passes of a denoiser without gradients; seconds of the fastest after the first."""
+    import denoisers_on_gpu as denoisers
+
+    net = denoisers.build(case, fp32=False).eval()
+    took: list[float] = []
+    with torch.inference_mode():
+        while len(took) < 3 or (len(took) < STEPS and sum(took[1:]) < LEAST_S):
+            start = clock()
+            denoisers.one_pass(net, case, run["batch"], torch.bfloat16)
+            took.append(clock() - start)
+    params = sum(w.numel() for w in net.parameters())
+    return {"params": params, "config": {**case["config"], "_class_name": case["class"]}, "step_s": min(took[1:])}
+
+
+def train(case: dict[str, Any], run: dict[str, Any]) -> dict[str, Any]:
+    """Some optimizer steps; seconds of the fastest after the first."""
+    net, loss_of_batch, facts = made(case, run)
+    found: dict[str, Any] = {"params": sum(w.numel() for w in net.parameters()), **facts}
     weights = [w for w in net.parameters() if w.requires_grad]
     scheme, accumulate = run.get("scheme", "mixed"), run.get("accumulate", 2)
     step = Masters(weights) if scheme == "mixed" else torch.optim.AdamW(weights, lr=1e-5, fused=True)
@@ -106,11 +136,10 @@ def train(case: dict[str, Any], run: dict[str, Any]) -> dict[str, Any]:
     while len(took) < 3 or (len(took) < STEPS and sum(took[1:]) < LEAST_S):
         start = clock()
         for _ in range(accumulate):
-            given = inputs(net, run)
             with torch.autocast("cuda", dtype=torch.bfloat16) if scheme == "autocast" else nullcontext():
-                loss = net(**given).loss
+                loss = loss_of_batch()
             loss.backward()
-            del loss, given
+            del loss
         passes = clock()
         step.step()
         step.zero_grad()
@@ -134,7 +163,7 @@ def measure(case: dict[str, Any], run: dict[str, Any]) -> dict[str, Any]:
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
     try:
-        found |= train(case, run)
+        found |= serve(case, run) if run.get("mode") == "serve" else train(case, run)
     except Exception as error:  # noqa: BLE001
         found["error"] = f"{type(error).__name__}: {str(error).splitlines()[0][:300] if str(error) else ''}"
     free, total = torch.cuda.mem_get_info()
@@ -149,15 +178,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("models.json"), help="where the results go, as JSON")
     parser.add_argument("--seconds", type=float, default=500.0, help="begin no further case after this time")
-    parser.add_argument("--cases", type=Path, default=HERE / "model_cases.toml", help="the file of cases")
+    parser.add_argument("--cases", type=Path, nargs="+", default=[HERE / "model_cases.toml"], help="the files of cases")
     parser.add_argument("--only", nargs="*", default=[], help="names of the cases to run")
     given = parser.parse_args()
-    cases = tomllib.loads(given.cases.read_text(encoding="utf-8"))["case"]
+    cases = [case for file in given.cases for case in tomllib.loads(file.read_text(encoding="utf-8"))["case"]]
     began, found = time.perf_counter(), []
     facts = {
         "version": 1, "device": torch.cuda.get_device_name(0), "torch": torch.__version__,
         "transformers": transformers.__version__,
     }  # fmt: skip
+    if any(case.get("library") == "diffusers" for case in cases):
+        facts["diffusers"] = importlib.metadata.version("diffusers")
     for case, run in ((one, run) for one in cases for run in one["runs"]):
         if (given.only and case["name"] not in given.only) or time.perf_counter() - began > given.seconds:
             continue

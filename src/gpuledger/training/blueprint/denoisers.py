@@ -79,7 +79,9 @@ def build(fields: dict[str, Any], *, fp32: bool, full_attention: bool) -> Built:
         made = getattr(diffusers, named, None)
     except RuntimeError as error:  # it loads its classes late, and with them what they need
         problem = f"diffusers {diffusers.__version__} could not load {named}: {str(error).splitlines()[-1]}"
-        raise InputError(problem, hint="pip install -U diffusers transformers, then run the same command again") from error
+        raise InputError(
+            problem, hint="pip install -U diffusers transformers, then run the same command again"
+        ) from error
     if made is None or not hasattr(made, "from_config") or not hasattr(made, "forward"):
         problem = f"diffusers {diffusers.__version__} has no model class {named!r}"
         raise InputError(problem, hint="a newer diffusers may have it; check _class_name")
@@ -109,7 +111,9 @@ def sides(config: Any, kind: Kind, image: int) -> tuple[int, int]:
     if image:
         step = kind.pixels * (2 if kind.packed else 1)
         if image % step:
-            raise InputError(f"image={image} is not a multiple of {step} pixels", hint=f"give {-(-image // step) * step}")
+            raise InputError(
+                f"image={image} is not a multiple of {step} pixels", hint=f"give {-(-image // step) * step}"
+            )
         return image // kind.pixels, image // kind.pixels
     size = config.get("sample_size") or USUAL_LATENT
     return (int(size[0]), int(size[1])) if isinstance(size, list | tuple) else (int(size), int(size))
@@ -191,7 +195,9 @@ def inputs(built: Built, micro_batch: int, text: int, image: int) -> dict[str, A
     """One micro-batch of noisy latents, or of images for an autoencoder, with time and prompts, as the module reads it."""
     kind = built.denoises or Kind()
     if built.name.endswith("3DModel"):
-        raise InputError(f"{built.name} makes video: planned are single images", hint="weights are exact; measure a step")
+        raise InputError(
+            f"{built.name} makes video: planned are single images", hint="weights are exact; measure a step"
+        )
     batch = _Batch(built, kind, micro_batch, text, *sides(built.module.config, kind, image))
     found = {}
     for name, taken in inspect.signature(built.module.forward).parameters.items():
