@@ -1,6 +1,6 @@
 """What do training steps of many Hugging Face families take of a GPU: memory and seconds?
 
-    PYTHONPATH=src python benchmarks/models_on_gpu.py --out models.json [--cases FILE ...] [--seconds 500] [--only NAME ...]
+    PYTHONPATH=src python benchmarks/models_on_gpu.py --out models.json [--cases FILE ...] [--seconds 500] [--only NAME]
 
 Runs the cases of model_cases.toml with random weights and writes torch's peaks, the step's seconds and the
 configuration of each: nothing is predicted here. benchmarks/plan_models.py compares them with the planner.

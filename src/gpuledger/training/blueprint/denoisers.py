@@ -192,7 +192,7 @@ _INPUTS: dict[str, Callable[[_Batch], Any]] = {
 
 
 def inputs(built: Built, micro_batch: int, text: int, image: int) -> dict[str, Any]:
-    """One micro-batch of noisy latents, or of images for an autoencoder, with time and prompts, as the module reads it."""
+    """One micro-batch of noisy latents with time and prompts, or of images for an autoencoder."""
     kind = built.denoises or Kind()
     if built.name.endswith("3DModel"):
         raise InputError(

@@ -7,9 +7,11 @@ from functools import lru_cache
 from inspect import signature
 from typing import Any
 
+from gpuledger.errors import InputError
 from gpuledger.training.blueprint import denoisers
 from gpuledger.training.blueprint.modules import Built
 from gpuledger.training.blueprint.step import REMEMBERED, batch, module_of
+from gpuledger.training.runtime import first_line
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Served:
 
 @lru_cache(maxsize=REMEMBERED)
 def served(config: str, rows: int, context: int, image: int = 0) -> Served:
-    """Prompts read in one pass in bf16; of a denoiser one of its steps, of an autoencoder the way from latents to pixels."""
+    """Prompts read in one pass in bf16; one step of a denoiser; an autoencoder's way from latents to pixels."""
     import torch
     from torch.utils._pytree import tree_iter
 
@@ -49,6 +51,11 @@ def served(config: str, rows: int, context: int, image: int = 0) -> Served:
             del out
             kept = 0 if built.denoises else watch.now
             del cache
+    except InputError:
+        raise
+    except Exception as error:
+        problem = f"{built.name} could not run on the meta device: {first_line(error)}"
+        raise InputError(problem, hint="its control flow may depend on values; measure it on a GPU instead") from error
     finally:
         built.module.train()
     return Served(kept, watch.peak - kept, watch.flop, attention.forward_flop, watch.moved_bytes, watch.kernels)

@@ -74,6 +74,20 @@ def build(fields: dict[str, Any], *, fp32: bool, full_attention: bool) -> Built:
     return Built(module.train(), type(module).__name__, text, attention)
 
 
+def count(fields: dict[str, Any], named: str) -> int:
+    """The parameters of exactly this class, head or none, such as the text encoder of an image generator."""
+    transformers, torch = need_transformers(), need_torch(WHAT)
+    config, kind = _config(transformers, fields), getattr(transformers, named, None)
+    if kind is None:
+        problem = f"transformers {transformers.__version__} has no class {named!r}"
+        raise InputError(problem, hint="a newer transformers may have it")
+    try:
+        return sum(one.numel() for one in _made(torch, kind, config, full_attention=False).parameters())
+    except Exception as error:
+        problem = f"transformers {transformers.__version__} could not build {named}: {first_line(error)}"
+        raise InputError(problem, hint="check the configuration, or give a newer transformers") from error
+
+
 def _config(transformers: Any, fields: dict[str, Any]) -> Any:
     given = {name: _number(value) for name, value in fields.items() if name not in ("transformers_version", "auto_map")}
     named = str(given.pop("model_type", ""))

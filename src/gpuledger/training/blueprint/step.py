@@ -57,8 +57,8 @@ class Traced:
 class Weights:
     """The parameters of a module: in matrices, and the rest; the largest repeated block; rows plus columns.
 
-    A denoiser has the numbers it holds and does not train (a table of positions), the usual length of its prompts, and
-    the pixels of the images it was made for.
+    A denoiser has how it is run, the numbers it holds and does not train (a table of positions), and the pixels of the
+    images it was made for.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Weights:
     longest: int
     built_by: str
     buffers: int = 0
-    prompt: int = 0
+    denoises: denoisers.Kind | None = None
     pixels: tuple[int, int] = (0, 0)
 
 
@@ -107,7 +107,7 @@ def weights(config: str) -> Weights:
         longest=_longest(built),
         built_by=_library(built),
         buffers=sum(one.numel() for one in built.module.buffers()) if built.denoises else 0,
-        prompt=built.denoises.prompt if built.denoises else 0,
+        denoises=built.denoises,
         pixels=_pixels(built),
     )
 
