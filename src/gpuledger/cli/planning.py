@@ -54,7 +54,7 @@ _OPTIONS = (
     click.option("--scheme", default="mixed", show_default=True,
                  help="Training precision scheme: mixed, autocast or pure."),
     click.option("--sequence", type=int,
-                 help="Tokens per training sequence, or of a denoiser's prompt.  [default: 4096, or the model's maximum]"),
+                 help="Tokens per training sequence, or of a prompt.  [default: 4096, or the model's maximum]"),
     click.option("--micro-batch", type=int, default=1, show_default=True, help="Sequences (images) per step and GPU."),
     click.option("--recompute", is_flag=True, help="Keep only each layer's input (gradient checkpointing)."),
     click.option("--attention", type=click.Choice(["flash", "full"]), default="flash", show_default=True,

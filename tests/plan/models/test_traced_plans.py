@@ -29,7 +29,7 @@ def written(folder: Path, fields: dict[str, object]) -> Path:
 @pytest.fixture
 def bare(monkeypatch):
     """An installation without torch and transformers."""
-    monkeypatch.setattr(tracing, "installed", lambda: False)
+    monkeypatch.setattr(tracing, "installed", lambda *_: False)
 
 
 @pytest.mark.parametrize("run", [run for run in RUNS if run["config"]["model_type"] in BY_FORMULA],
