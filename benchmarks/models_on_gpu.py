@@ -166,7 +166,10 @@ def measure(case: dict[str, Any], run: dict[str, Any]) -> dict[str, Any]:
         found |= serve(case, run) if run.get("mode") == "serve" else train(case, run)
     except Exception as error:  # noqa: BLE001
         found["error"] = f"{type(error).__name__}: {str(error).splitlines()[0][:300] if str(error) else ''}"
-    free, total = torch.cuda.mem_get_info()
+    try:
+        free, total = torch.cuda.mem_get_info()
+    except RuntimeError as error:  # a fault on the device: nothing further runs in this process
+        return {**found, "error": found.get("error") or str(error).splitlines()[0], "device_lost": True}
     return found | {
         "peak_allocated_bytes": torch.cuda.max_memory_allocated(),
         "peak_reserved_bytes": torch.cuda.max_memory_reserved(),
@@ -180,11 +183,14 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=500.0, help="begin no further case after this time")
     parser.add_argument("--cases", type=Path, nargs="+", default=[HERE / "model_cases.toml"], help="the files of cases")
     parser.add_argument("--only", nargs="*", default=[], help="names of the cases to run")
+    parser.add_argument("--without-cudnn-attention", action="store_true", help="leave fused attention to other kernels")
     given = parser.parse_args()
+    if given.without_cudnn_attention:
+        torch.backends.cuda.enable_cudnn_sdp(False)
     cases = [case for file in given.cases for case in tomllib.loads(file.read_text(encoding="utf-8"))["case"]]
     began, found = time.perf_counter(), []
     facts = {
-        "version": 1, "device": torch.cuda.get_device_name(0), "torch": torch.__version__,
+        "version": 1, "cudnn_attention": not given.without_cudnn_attention, "device": torch.cuda.get_device_name(0), "torch": torch.__version__,
         "transformers": transformers.__version__,
     }  # fmt: skip
     if any(case.get("library") == "diffusers" for case in cases):
@@ -198,6 +204,8 @@ def main() -> int:
         took = f"{time.perf_counter() - started:6.1f} s  {case['name']} {json.dumps(run)}: {words}"
         print(f"{took} {found[-1].get('step_s', 0):.3f} s/step", file=sys.stderr, flush=True)
         given.out.write_text(json.dumps({**facts, "runs": found}, indent=1), encoding="utf-8")
+        if "device_lost" in found[-1]:
+            return 1
     return 0
 
 
