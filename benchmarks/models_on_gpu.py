@@ -190,8 +190,8 @@ def main() -> int:
     cases = [case for file in given.cases for case in tomllib.loads(file.read_text(encoding="utf-8"))["case"]]
     began, found = time.perf_counter(), []
     facts = {
-        "version": 1, "cudnn_attention": not given.without_cudnn_attention, "device": torch.cuda.get_device_name(0), "torch": torch.__version__,
-        "transformers": transformers.__version__,
+        "version": 1, "device": torch.cuda.get_device_name(0), "torch": torch.__version__,
+        "transformers": transformers.__version__, "cudnn_attention": not given.without_cudnn_attention,
     }  # fmt: skip
     if any(case.get("library") == "diffusers" for case in cases):
         facts["diffusers"] = importlib.metadata.version("diffusers")

@@ -33,7 +33,8 @@ from gpuledger.plan.speed.traced import soft_max
 from gpuledger.plan.tracing import configured_model, traced_step
 
 HERE = Path(__file__).parent
-MEASURED = [HERE / "data" / f"models_{part}h200.json" for part in ("", "fresh_", "last_", "confirm_")]
+PARTS = ("", "fresh_", "last_", "confirm_", "autocast_", "diffusion_")
+MEASURED = [HERE / "data" / f"models_{part}h200.json" for part in PARTS]
 GPU = "h200-sxm-141gb"
 SEEN = """\
 For memory these runs are not held out: the stand-ins for GPU kernels (which attention is fused, what a bias and
@@ -50,20 +51,35 @@ CONFIRM = """\
 Families chosen and measured after that, with many runs under autocast, whose gaps vary most: the check of the range of
 memory of traced runs, which held all of theirs. Two of the formula's runs under autocast lay outside; formulas have
 had a wider range under autocast since."""
+AUTOCAST = """\
+Types with a checked formula, all under autocast, chosen and measured after formulas had got their wider range under
+autocast: the check of that range."""
+DIFFUSION = """\
+Denoisers and autoencoders of diffusers, training. Stand-ins, factors and both ranges were settled before any of them
+was measured; none was changed for them."""
+DENOISED = """\
+The same models without gradients: one pass of a denoiser, or from latents to pixels. No factor of speed was fitted to
+such passes."""
 MARKS = """Ratios are planned over measured. Runs marked * set the speed factors and are not in the figures above; fresh
-ones are marked +, the last ones ++, the confirming ones +++."""
+ones are marked +, the last ones ++, the confirming ones +++, formulas under autocast #, denoisers ##."""
+SPLITS = {"calibrate": " *", "fresh": " +", "last": " ++", "confirm": " +++", "autocast": " #", "diffusion": " ##",
+          "denoised": " ##"}  # fmt: skip
 BEST_COMPUTE = 0.702  # gpuledger calibrate on one H200: a bf16 product's share of the dense peak
 
 
 def setup_of(run: dict[str, Any]) -> dict[str, Any]:
     """A run as parameters of a plan."""
     how = {name: value for name, value in run["run"].items() if name != "accumulate"}
+    if how.get("mode") == "serve":  # one pass was measured
+        return {**how, "guidance": False, "denoising_steps": 1}
     return {"scheme": "mixed", **how, "accumulate": run["run"].get("accumulate", 2) > 1}
 
 
 def words(run: dict[str, Any]) -> str:
     """A run in a few words."""
     how, kind = run["run"], run["run"].get("scheme", "mixed")
+    if how.get("mode") == "serve":
+        return f"one pass, {how['batch']} images"
     size = f"{how['sequence']} x {how['micro_batch']}" if "sequence" in how else f"{how['micro_batch']} images"
     single, full = how.get("accumulate") == 1, how.get("attention") == "full"
     said = (("recompute", how.get("recompute")), ("one micro-batch", single), ("full attention", full))
@@ -75,21 +91,26 @@ def compared(run: dict[str, Any], folder: Path, *, trace: str) -> dict[str, Any]
     """One run beside its plans."""
     file = folder / run["name"] / "config.json"
     file.parent.mkdir(exist_ok=True)
-    file.write_text(json.dumps({**run["config"], "architectures": [run["class"]]}), encoding="utf-8")
+    named = {"architectures": [run["class"]]} if "model_type" in run["config"] else {}
+    file.write_text(json.dumps({**run["config"], **named}), encoding="utf-8")
     how = {**setup_of(run), "trace": trace}
     fit = plan.fit(file, GPU, **how).statement
     tensors = fit.total_bytes - fit.per_gpu_bytes["overhead"] + overheads().workspace_bytes.value
     taken = run["peak_reserved_bytes"] + run["outside_torch_bytes"]
-    batches = run["run"].get("accumulate", 2)
-    rate = plan.throughput(file, GPU, micro_batches=batches, **how).statement.train
-    per_s = run["samples_per_s"] * (run["run"].get("sequence", 1) if rate.unit == "token" else 1)
+    serves = how.get("mode") == "serve"
+    batches = None if serves else run["run"].get("accumulate", 2)
+    speed = plan.throughput(file, GPU, micro_batches=batches, **how).statement
+    rate, unit = (speed.images.rate, "image") if serves else (speed.train.rate, speed.train.unit)
+    per_s = run["run"]["batch"] / run["step_s"] if serves else run["samples_per_s"]
+    per_s *= run["run"].get("sequence", 1) if unit == "token" else 1
     return {
-        "name": run["name"], "family": run["config"]["model_type"], "run": words(run), "split": run["split"],
+        "name": run["name"], "family": run["config"].get("model_type", run["class"]), "run": words(run),
+        "split": "denoised" if serves else run["split"],
         "allocated_gb": run["peak_allocated_bytes"] / 1e9, "memory_ratio": tensors / run["peak_allocated_bytes"],
         "taken_gb": taken / 1e9, "total_ratio": fit.total_bytes / taken,
         "in_range": fit.low_bytes <= taken <= fit.high_bytes,
-        "unit": rate.unit, "measured_per_s": per_s, "speed_ratio": rate.rate.per_s / per_s,
-        "speed_in_range": rate.rate.low_per_s <= per_s <= rate.rate.high_per_s,
+        "unit": unit, "measured_per_s": per_s, "speed_ratio": rate.per_s / per_s,
+        "speed_in_range": rate.low_per_s <= per_s <= rate.high_per_s,
     }  # fmt: skip
 
 
@@ -98,7 +119,7 @@ def table(rows: list[dict[str, Any]]) -> list[str]:
     lines = ["| model (family) | run | peak GB | memory | total | in range | measured /s | speed | in range |",
              "|---|---|---:|---:|---:|---|---:|---:|---|"]  # fmt: skip
     for row in sorted(rows, key=lambda row: row["split"] == "calibrate"):
-        mark = {"calibrate": " *", "fresh": " +", "last": " ++", "confirm": " +++"}.get(row["split"], "")
+        mark = SPLITS.get(row["split"], "")
         lines.append(
             f"| {row['name']} ({row['family']}){mark} | {row['run']} | {row['allocated_gb']:.2f} "
             f"| {row['memory_ratio']:.3f} | {row['total_ratio']:.3f} | {'yes' if row['in_range'] else 'no'} "
@@ -185,6 +206,7 @@ def main() -> int:
         for run in measured["runs"]:
             try:
                 rows += [] if "error" in run else [one(run)]
+                print(f"{len(rows)} {run['name']}", file=sys.stderr, flush=True)
             except InputError as error:
                 print(f"{run['name']}: {error}", file=sys.stderr)
         if given.calibrate:
@@ -199,6 +221,9 @@ def main() -> int:
              FRESH, "", *summary(rows, "fresh", "fresh"), "",
              LAST, "", *summary(rows, "last", "last"), "",
              CONFIRM, "", *summary(rows, "confirm", "confirming"), "",
+             AUTOCAST, "", *summary(rows, "autocast", "autocast"), "",
+             DIFFUSION, "", *summary(rows, "diffusion", "diffusion"), "",
+             DENOISED, "", *summary(rows, "denoised", "serving"), "",
              MARKS, "",
              *table(rows)]  # fmt: skip
     print("\n".join(lines))

@@ -144,12 +144,6 @@ def test_parts_outside_the_text_model_are_counted(tmp_path):
     assert any("outside text_config are counted" in words for words in found.assumptions)
 
 
-def test_a_diffusers_configuration_is_refused_in_words(tmp_path):
-    with pytest.raises(UnreadType, match="model_type: is missing") as caught:
-        plan.fit(written(tmp_path, {"_class_name": "UNet2DConditionModel", "in_channels": 4}), "l4")
-    assert "diffusers" in caught.value.hint
-
-
 @torch_only
 def test_a_step_that_depends_on_values_leaves_activations_unknown(tmp_path):
     pytest.importorskip("transformers")
