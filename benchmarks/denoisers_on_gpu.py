@@ -7,11 +7,12 @@ from typing import Any
 
 import diffusers
 import torch
+from diffusers.utils import logging
 
 
 def build(case: dict[str, Any], *, fp32: bool) -> Any:
     """The module with random weights on the GPU; torch's peaks begin once it is there."""
-    diffusers.utils.logging.set_verbosity_error()
+    logging.set_verbosity_error()
     with torch.device("cuda"):
         net = getattr(diffusers, case["class"]).from_config(dict(case["config"]))
     net = net.to(torch.float32 if fp32 else torch.bfloat16).train()

@@ -13,6 +13,7 @@ import argparse
 import gc
 import importlib.metadata
 import json
+import subprocess
 import sys
 import time
 import tomllib
@@ -177,6 +178,24 @@ def measure(case: dict[str, Any], run: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def apart(given: argparse.Namespace, names: list[str]) -> int:
+    """Each case in a process of its own, once more without cuDNN's attention where the device was lost."""
+    whole: dict[str, Any] = {}
+    for name in names:
+        for more in ([], ["--without-cudnn-attention"]):
+            own = given.out.with_suffix(".part")
+            cases = [str(file) for file in given.cases]
+            command = [sys.executable, __file__, "--cases", *cases, "--only", name, "--out", str(own), *more]
+            ended = subprocess.run(command, check=False)
+            found = json.loads(own.read_text(encoding="utf-8")) if own.exists() else {"runs": []}
+            own.unlink(missing_ok=True)
+            whole = {**found, "runs": [*whole.get("runs", []), *found["runs"]]}
+            given.out.write_text(json.dumps(whole, indent=1), encoding="utf-8")
+            if ended.returncode == 0:
+                break
+    return 0
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("models.json"), help="where the results go, as JSON")
@@ -184,14 +203,17 @@ def main() -> int:
     parser.add_argument("--cases", type=Path, nargs="+", default=[HERE / "model_cases.toml"], help="the files of cases")
     parser.add_argument("--only", nargs="*", default=[], help="names of the cases to run")
     parser.add_argument("--without-cudnn-attention", action="store_true", help="leave fused attention to other kernels")
+    parser.add_argument("--apart", action="store_true", help="run each case in a process of its own")
     given = parser.parse_args()
     if given.without_cudnn_attention:
         torch.backends.cuda.enable_cudnn_sdp(False)
     cases = [case for file in given.cases for case in tomllib.loads(file.read_text(encoding="utf-8"))["case"]]
+    if given.apart:
+        return apart(given, [case["name"] for case in cases if not given.only or case["name"] in given.only])
     began, found = time.perf_counter(), []
     facts = {
         "version": 1, "device": torch.cuda.get_device_name(0), "torch": torch.__version__,
-        "transformers": transformers.__version__, "cudnn_attention": not given.without_cudnn_attention,
+        "transformers": transformers.__version__,
     }  # fmt: skip
     if any(case.get("library") == "diffusers" for case in cases):
         facts["diffusers"] = importlib.metadata.version("diffusers")
@@ -199,7 +221,7 @@ def main() -> int:
         if (given.only and case["name"] not in given.only) or time.perf_counter() - began > given.seconds:
             continue
         started = time.perf_counter()
-        found.append(measure(case, run))
+        found.append(measure(case, run) | {"cudnn_attention": torch.backends.cuda.cudnn_sdp_enabled()})
         words = found[-1].get("error") or f"{found[-1]['peak_allocated_bytes'] / 1e9:.2f} GB"
         took = f"{time.perf_counter() - started:6.1f} s  {case['name']} {json.dumps(run)}: {words}"
         print(f"{took} {found[-1].get('step_s', 0):.3f} s/step", file=sys.stderr, flush=True)

@@ -169,8 +169,10 @@ def _counted_serving(model: Model, setup: Setup) -> dict[str, int] | Unknown:
     blocks = _shard(setup.context, setup.block_tokens) * setup.block_tokens
     context = blocks if setup.cache == "paged" and text else setup.context
     one, several = served_pass(model, 1, context), served_pass(model, rows, setup.context)
-    if isinstance(one, Unknown) or isinstance(several, Unknown):
-        return one if isinstance(one, Unknown) else several
+    if isinstance(one, Unknown):
+        return one
+    if isinstance(several, Unknown):
+        return several
     narrower = get_precision(setup.cache_precision).bits / LEAST_WORK_BITS
     return {"cache": ceil(setup.batch * one.cache_bytes * narrower), "working": several.working_bytes}
 

@@ -73,7 +73,7 @@ def kind_of(fields: dict[str, Any]) -> Kind:
 def build(fields: dict[str, Any], *, fp32: bool, full_attention: bool) -> Built:
     """The module of these fields in bf16, or in fp32; `full_attention` keeps the whole score matrix."""
     diffusers, torch = need_diffusers(), need_torch(WHAT)
-    diffusers.utils.logging.set_verbosity_error()
+    importlib.import_module("diffusers.utils.logging").set_verbosity_error()
     named = str(fields[CLASS])
     try:
         made = getattr(diffusers, named, None)
@@ -199,7 +199,7 @@ def inputs(built: Built, micro_batch: int, text: int, image: int) -> dict[str, A
             f"{built.name} makes video: planned are single images", hint="weights are exact; measure a step"
         )
     batch = _Batch(built, kind, micro_batch, text, *sides(built.module.config, kind, image))
-    found = {}
+    found: dict[str, Any] = {}
     for name, taken in inspect.signature(built.module.forward).parameters.items():
         if name in _INPUTS:
             value = _INPUTS[name](batch)
