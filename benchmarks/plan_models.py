@@ -49,11 +49,11 @@ Families chosen and measured when stand-ins, factors and the range of speed were
 range, and of torch's peak. The range of memory was widened after they had been seen."""
 CONFIRM = """\
 Families chosen and measured after that, with many runs under autocast, whose gaps vary most: the check of the range of
-memory of traced runs, which held all of theirs. Two of the formula's runs under autocast lay outside; formulas have
-had a wider range under autocast since."""
+memory of traced runs, which held all of theirs. Two of the formula's runs under autocast lay outside the range of that
+time (13 of 15 inside); formulas have had a wider range under autocast since, which is the one shown here."""
 AUTOCAST = """\
-Types with a checked formula, all under autocast, chosen and measured after formulas had got their wider range under
-autocast: the check of that range."""
+Types with a checked formula, all under autocast, chosen and measured after formulas had been given their wider range
+under autocast: the check of that range."""
 DIFFUSION = """\
 Denoisers and autoencoders of diffusers, training. Stand-ins, factors and both ranges were settled before any of them
 was measured; none was changed for them."""
