@@ -86,6 +86,6 @@ def test_a_denoiser_makes_images(cli, tmp_path):
     assert "20 denoising steps" in shown.out
     assert cli("plan", "throughput", *asked, "--json").json()["images"]["steps"] == 20
     refused = cli("plan", "fit", "--config", str(tmp_path), "--gpu", "l4", "--image", "100")
-    assert refused.code == 0  # weights are known, a step of this size is not
-    assert "not a multiple of 8 pixels" in " ".join(refused.out.split())
+    assert refused.code == 2
+    assert "not a multiple of 8 pixels" in " ".join(refused.err.split())
     assert cli("plan", "fit", *asked, "--cache-precision", "fp8").code == 2

@@ -166,6 +166,12 @@ def _choices(setup: Setup, model: Model) -> Problems:
         asked = next((name for name in DENOISING if getattr(setup, name) != getattr(Setup(mode="serve"), name)), None)
         if asked:
             yield f"{asked} is for models that make images, and {model.name} is not one", f"leave {asked} out"
+    elif setup.image % made.grain:
+        near = -(-setup.image // made.grain) * made.grain
+        yield (
+            f"image={setup.image} is not a multiple of {made.grain} pixels, as {model.name} reads them",
+            f"give {near}",
+        )
     elif setup.mode == "serve" and setup.cache == "paged":
         yield f"cache=paged: {model.name} makes images of {made.pixels[0]} pixels and caches nothing", "leave cache out"
     if setup.lora_rank and not isinstance(model.shape, TransformerShape | VitShape):

@@ -69,8 +69,9 @@ def _denoising(found: Weights) -> Denoising | None:
     if (kind := found.denoises) is None:
         return None
     return Denoising(
-        prompt=kind.prompt, pixels=found.pixels, steps=kind.steps, passes=2 if kind.guided else 1, buffers=found.buffers
-    )
+        prompt=kind.prompt, pixels=found.pixels, steps=kind.steps, passes=2 if kind.guided else 1, grain=kind.grain,
+        buffers=found.buffers,
+    )  # fmt: skip
 
 
 def _generator(index: Path) -> Model:

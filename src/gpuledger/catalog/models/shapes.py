@@ -122,13 +122,15 @@ class DiffusionShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 class Denoising(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a denoiser is run: tokens of a prompt, images it was made for, steps per image, passes per step.
 
-    `buffers` are numbers it holds and does not train, such as a table of positions.
+    Sides of images are multiples of `grain` pixels. `buffers` are numbers it holds and does not train, such as a table
+    of positions.
     """
 
     prompt: int
     pixels: tuple[int, int]
     steps: int
     passes: int
+    grain: int
     buffers: int = 0
 
 

@@ -34,6 +34,11 @@ class Kind:
     guided: bool = True
     steps: int = 50
 
+    @property
+    def grain(self) -> int:
+        """Pixels that the side of an image is a multiple of."""
+        return self.pixels * (2 if self.packed else 1)
+
 
 # Lengths of prompts and numbers of steps: the defaults of the pipelines of diffusers.
 _KINDS = {
@@ -109,11 +114,9 @@ def _unfused(diffusers: Any, module: Any, named: str) -> None:
 def sides(config: Any, kind: Kind, image: int) -> tuple[int, int]:
     """Latents of an image of this side in pixels; of the size in the configuration where none is asked for."""
     if image:
-        step = kind.pixels * (2 if kind.packed else 1)
-        if image % step:
-            raise InputError(
-                f"image={image} is not a multiple of {step} pixels", hint=f"give {-(-image // step) * step}"
-            )
+        if image % kind.grain:
+            more = -(-image // kind.grain) * kind.grain
+            raise InputError(f"image={image} is not a multiple of {kind.grain} pixels", hint=f"give {more}")
         return image // kind.pixels, image // kind.pixels
     size = config.get("sample_size") or USUAL_LATENT
     return (int(size[0]), int(size[1])) if isinstance(size, list | tuple) else (int(size), int(size))
