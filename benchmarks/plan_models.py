@@ -56,8 +56,8 @@ Types with a checked formula, all under autocast, chosen and measured after form
 under autocast: the check of that range of memory. The formula's range of speed is too narrow for them: most of those
 outside ran 10 to 22 % slower than planned, and experts in plain torch (deepseek_v2) ran 3.7 times slower."""
 DIFFUSION = """\
-Denoisers and autoencoders of diffusers, training. Stand-ins, factors and both ranges were settled before any of them
-was measured; none was changed for them."""
+Denoisers of diffusers (0.42.1), training. Stand-ins, factors and both ranges were settled before any of them was
+measured; none was changed for them. Rates are images per second."""
 DENOISED = """\
 The same models without gradients: one pass of a denoiser, or from latents to pixels. No factor of speed was fitted to
 such passes."""

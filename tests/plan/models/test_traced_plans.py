@@ -44,6 +44,20 @@ def test_formulas_meet_what_was_measured(bare, tmp_path, run):
     assert found.low_bytes <= run["peak_reserved_bytes"] + run["outside_torch_bytes"] <= found.high_bytes
 
 
+CAST = json.loads((MEASURED.parent / "models_autocast_h200.json").read_text(encoding="utf-8"))["runs"]
+
+
+@pytest.mark.parametrize("run", CAST, ids=lambda run: f"{run['name']} {sorted(run['run'].items())}")
+def test_checked_formulas_hold_under_autocast(tmp_path, run):
+    how = {name: value for name, value in run["run"].items() if name != "accumulate"}
+    accumulate = run["run"].get("accumulate", 2) > 1
+    found = plan.fit(written(tmp_path, run["config"]), "h200-sxm", accumulate=accumulate, **how).statement
+    assert found.params_total == run["params"]
+    tensors = found.total_bytes - found.per_gpu_bytes["overhead"] + overheads().workspace_bytes.value
+    assert tensors == pytest.approx(run["peak_allocated_bytes"], rel=0.07)
+    assert found.low_bytes <= run["peak_reserved_bytes"] + run["outside_torch_bytes"] <= found.high_bytes
+
+
 def test_an_unknown_type_names_what_to_install(bare, tmp_path):
     file = written(tmp_path, {"model_type": "bert", "hidden_size": 64})
     with pytest.raises(UnreadType, match="'bert' is not a type we can read") as caught:
