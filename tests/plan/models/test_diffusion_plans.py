@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,10 @@ from gpuledger import plan
 from gpuledger.catalog.models.configs import UnreadType
 from gpuledger.errors import FactError, InputError
 from gpuledger.plan import tracing
+from gpuledger.plan.memory.facts import overheads
+from gpuledger.plan.speed.facts import factors
 
+MEASURED = Path(__file__).parents[3] / "benchmarks" / "data" / "models_diffusion_h200.json"
 BLOCKS = {"block_out_channels": [32, 64], "layers_per_block": 1, "norm_num_groups": 8}
 UNET = {"_class_name": "UNet2DConditionModel", **BLOCKS, "sample_size": 16, "cross_attention_dim": 48,
         "attention_head_dim": 4, "down_block_types": ["CrossAttnDownBlock2D", "DownBlock2D"],
@@ -75,6 +79,17 @@ def test_options_of_denoisers_are_refused_for_text(how):
         plan.fit("llama-3.2-1b", "l4", **how)
 
 
+def test_the_errors_of_denoisers_are_those_of_all_runs_measured():
+    runs = json.loads(MEASURED.read_text(encoding="utf-8"))["runs"]
+    by_kind = Counter((run["run"].get("mode", "train"), run["class"].startswith("Autoencoder")) for run in runs)
+    memory, speed = overheads().error, {error.of: error.rows for error in factors().traced.errors}
+    assert memory.denoise.rows == by_kind["train", False] + by_kind["train", True]
+    assert memory.denoise_serve.rows == by_kind["serve", False]
+    assert memory.pixels_serve.rows == by_kind["serve", True]
+    assert speed["denoisers"] == by_kind["train", False] + by_kind["serve", False]
+    assert speed["autoencoders"] == by_kind["train", True] + by_kind["serve", True]
+
+
 class TestBuilt:
     """With diffusers installed."""
 
@@ -131,6 +146,24 @@ class TestBuilt:
         assert speed.pixels_s > 0
         assert speed.batch_s == pytest.approx(50 * speed.step_s + speed.pixels_s)
         assert speed.rate.per_s == pytest.approx(2 / speed.batch_s)
+
+    def test_where_pixels_hold_the_most_the_range_is_that_of_autoencoders(self, tmp_path):
+        """The way to pixels holds more than a small U-Net, and less than a large one."""
+        folder, errors = pipeline(tmp_path), overheads().error
+        small = plan.fit(folder, "l4", mode="serve", batch=2).statement
+        assert small.high_bytes == errors.pixels_serve.span(small.total_bytes)[1]
+        alone = plan.fit(folder / "vae", "l4", mode="serve", batch=2).statement
+        assert alone.high_bytes == errors.pixels_serve.span(alone.total_bytes)[1]
+        one_file(folder / "unet", {**UNET, "block_out_channels": [512, 1024], "attention_head_dim": 8})
+        large = plan.fit(folder, "l4", mode="serve", batch=2).statement
+        assert large.high_bytes == errors.denoise_serve.span(large.total_bytes)[1]
+        assert alone.high_bytes / alone.total_bytes > large.high_bytes / large.total_bytes
+
+    def test_speed_of_autoencoders_has_its_own_range(self, tmp_path):
+        folder = pipeline(tmp_path)
+        trained, made = (plan.throughput(folder / "vae", "l4", **how).statement for how in ({}, {"mode": "serve"}))
+        assert trained.train.rate.errors_of == made.images.rate.errors_of == "autoencoders"
+        assert plan.throughput(folder, "l4", mode="serve").statement.images.rate.errors_of == "denoisers"
 
     def test_guidance_takes_each_image_twice(self, tmp_path):
         file = one_file(tmp_path)

@@ -171,6 +171,11 @@ def denoising(shape: Shape) -> Denoising | None:
     return shape.denoising if isinstance(shape, CountedShape) else None
 
 
+def autoencodes(shape: Shape) -> bool:
+    """Whether a shape turns images into latents and back, rather than noise into latents."""
+    return isinstance(shape, CountedShape) and shape.built_as.startswith("Autoencoder")
+
+
 def shape_problem(shape: Shape) -> tuple[str, str] | None:
     """The first figure of a shape that cannot be, as field and words."""
     for field in shape.__struct_fields__:

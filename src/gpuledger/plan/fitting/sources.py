@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gpuledger.catalog.models import CountedShape, Denoising, Model
-from gpuledger.catalog.models.shapes import denoising
+from gpuledger.catalog.models.shapes import autoencodes, denoising
 from gpuledger.plan.memory.facts import Measured, overheads
 from gpuledger.plan.setup import Setup
-from gpuledger.plan.tracing import INSTALL, is_traced, traced_step
+from gpuledger.plan.tracing import INSTALL, denoised, is_traced, traced_step
 from gpuledger.training.flops import unit_of
 from gpuledger.units import Unknown
 
@@ -15,7 +15,9 @@ def measured_errors(model: Model, setup: Setup) -> Measured:
     """How far off answers of this kind were."""
     errors = overheads().error
     if denoising(model.shape):
-        return errors.denoise_serve if setup.mode == "serve" else errors.denoise
+        if setup.mode == "train":
+            return errors.denoise
+        return errors.pixels_serve if _peaks_at_pixels(model, setup) else errors.denoise_serve
     if setup.mode == "serve":
         return errors.serve
     if is_traced(model, setup):
@@ -23,6 +25,15 @@ def measured_errors(model: Model, setup: Setup) -> Measured:
     if not model.by_formula:
         return errors.unchecked
     return errors.train_autocast if setup.scheme == "autocast" else errors.train
+
+
+def _peaks_at_pixels(model: Model, setup: Setup) -> bool:
+    """Whether the way from latents to pixels holds more than a denoising step."""
+    found = denoised(model, setup)
+    if autoencodes(model.shape) or isinstance(found, Unknown):
+        return autoencodes(model.shape)
+    step, *rest = (one.working_bytes for one in found)
+    return max(rest, default=0) > step
 
 
 def counted_by(model: Model, setup: Setup) -> list[str]:

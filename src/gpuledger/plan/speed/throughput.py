@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.models import CountedShape, Model, TransformerShape
-from gpuledger.catalog.models.shapes import denoising, longest_sequence
+from gpuledger.catalog.models.shapes import autoencodes, denoising, longest_sequence
 from gpuledger.plan.fitting.sources import counted_by
 from gpuledger.plan.memory.paged import room_bytes
 from gpuledger.plan.memory.parts import memory
@@ -22,7 +22,6 @@ from gpuledger.units import Unknown
 # The share of a micro-batch's work that is backward: gradients travel while it runs.
 BACKWARD_SHARE = 2 / 3
 MICRO_BATCHES = 8
-DENOISERS = "denoisers"
 STAGE_FILLS = 4  # micro-batches for each pipeline stage, by default
 
 
@@ -145,7 +144,7 @@ def train_rate(
     per_step = micro_batches * setup.micro_batch * length * setup.data
     return TrainRate(
         unit=unit_of(model.shape),
-        rate=_rate(per_step / step, spread((traced or facts).errors, *_kinds(model), "all")),
+        rate=_rate(per_step / step, train_errors(model, setup)),
         step_s=step,
         step_parts_s=parts,
         micro_batches=micro_batches,
@@ -154,9 +153,18 @@ def train_rate(
     )
 
 
-def _kinds(model: Model) -> tuple[str, ...]:
-    """Errors of models like this one come before those of all."""
-    return (DENOISERS,) if denoising(model.shape) else ()
+def train_errors(model: Model, setup: Setup) -> ErrorSpread:
+    """The errors of models like this one, traced or by formula; else of all."""
+    if is_traced(model, setup):
+        return _traced_errors(model)
+    kind = "moe" if getattr(model.shape, "experts", 0) else "all" if model.by_formula else "unchecked"
+    return spread(factors().train.errors, kind, "all")
+
+
+def _traced_errors(model: Model) -> ErrorSpread:
+    """Those of models that make images come before those of all."""
+    images = "autoencoders" if autoencodes(model.shape) else "denoisers" if denoising(model.shape) else "all"
+    return spread(factors().traced.errors, images, "all")
 
 
 def image_rate(model: Model, gpu: Gpu, setup: Setup) -> ImageRate | Unknown:
@@ -165,7 +173,7 @@ def image_rate(model: Model, gpu: Gpu, setup: Setup) -> ImageRate | Unknown:
     made = denoised_s(model, gpu, setup, facts)
     if isinstance(made, Unknown):
         return made
-    rate = _rate(setup.data * setup.batch / made.total_s, spread(facts.errors, DENOISERS, "all"))
+    rate = _rate(setup.data * setup.batch / made.total_s, _traced_errors(model))
     return ImageRate(rate, made.steps, made.step_s, made.pixels_s, made.total_s)
 
 
