@@ -51,7 +51,8 @@ range, and of torch's peak. The range of memory was widened after they had been 
 CONFIRM = """\
 Families chosen and measured after that, with many runs under autocast, whose gaps vary most: the check of the range of
 memory of traced runs, which held all of theirs. Two of the formula's runs under autocast lay outside the range of that
-time (13 of 15 inside); formulas have had a wider range under autocast since, which is the one shown here."""
+time (13 of 15 inside); formulas have had a wider range under autocast since, which is the one shown here. So is the
+formula's range of speed, which was set anew later; before, 12 of these runs lay inside."""
 AUTOCAST = """\
 Types with a checked formula, all under autocast, chosen and measured after formulas had been given their wider range
 under autocast: the check of that range of memory. The formula's range of speed of that time held 7 of these 12 runs:
@@ -59,11 +60,12 @@ four plans were 10 to 22 % too fast, and the one for experts in plain torch (dee
 set anew by all runs there are, and models with experts have one of their own; these are shown here and were not
 checked on further runs."""
 DIFFUSION = """\
-Denoisers and an autoencoder of diffusers (0.42.1), training. All were planned before any was measured; stand-ins and
-factors were not changed for them. The ranges of that time held all 19 runs in memory and 18 in speed: an autoencoder
-ran at about half the planned rate. Autoencoders have had a wider range of speed since, which is the one shown here.
-FLUX in 16 bits ended with a CUDA error when cuDNN's attention was on, so all FLUX runs were measured without it. Rates
-are images per second."""
+Denoisers and an autoencoder of diffusers (0.42.1), training, in two sessions. Code, factors and both ranges were
+committed before results of the first (Stable Diffusion 1.5, XL and 3) had been seen; all plans of the second were
+written down before it. Neither stand-ins nor factors were changed since. The ranges of that time held all 19 runs in
+memory and 18 in speed: an autoencoder ran at about half the planned rate. Autoencoders have had a wider range of speed
+since, which is the one shown here. FLUX in 16 bits ended with a CUDA error when cuDNN's attention was on, so all FLUX
+runs were measured without it. Rates are images per second."""
 DENOISED = """\
 The same models without gradients: one pass of a denoiser, or from latents to pixels. No factor of speed was fitted to
 such passes. The ranges set before measuring held all five denoisers and not the autoencoder, which took 2.2 times the
@@ -71,7 +73,7 @@ planned memory and 2.1 times the planned time: torch's peak was 1.33 times the t
 been found, and the allocator reserved almost twice that peak. Such passes have had ranges of their own since, set by
 this one run; these are shown here."""
 MARKS = """Ratios are planned over measured. Runs marked * set the speed factors and are not in the figures above; fresh
-ones are marked +, the last ones ++, the confirming ones +++, formulas under autocast #, denoisers ##."""
+ones are marked +, the last ones ++, the confirming ones +++, formulas under autocast #, models of diffusers ##."""
 SPLITS = {"calibrate": " *", "fresh": " +", "last": " ++", "confirm": " +++", "autocast": " #", "diffusion": " ##",
           "denoised": " ##"}  # fmt: skip
 BEST_COMPUTE = 0.702  # gpuledger calibrate on one H200: a bf16 product's share of the dense peak

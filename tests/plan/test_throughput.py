@@ -116,6 +116,9 @@ def test_errors_of_training_by_formula():
     assert train_errors(moe, train).of == "moe"
     family = msgspec.structs.replace(LLAMA, by_formula=False)
     assert train_errors(family, train).of == "unchecked"
+    dense, experts = (" ".join(throughput(model, H100, train).assumptions) for model in (LLAMA, moe))
+    assert "models with experts in plain torch" in experts
+    assert "models with experts in plain torch" not in dense
 
 
 def test_images_a_second():

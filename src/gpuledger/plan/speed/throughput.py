@@ -22,6 +22,8 @@ from gpuledger.units import Unknown
 # The share of a micro-batch's work that is backward: gradients travel while it runs.
 BACKWARD_SHARE = 2 / 3
 MICRO_BATCHES = 8
+_ERRORS_OF = {"moe": "models with experts in plain torch", "unchecked": "families whose formula was not checked",
+              "denoisers": "denoisers", "autoencoders": "an autoencoder"}  # fmt: skip
 STAGE_FILLS = 4  # micro-batches for each pipeline stage, by default
 
 
@@ -266,14 +268,21 @@ def _train_words(model: Model, gpu: Gpu, setup: Setup, micro_batches: int, node_
     if made := denoising(model.shape):
         high, wide = (setup.image, setup.image) if setup.image else made.pixels
         words.append(f"images of {high} x {wide} pixels; encoding images and prompts is not counted")
-    return [*words, f"factors: {facts.source} ({facts.as_of})", f"checked on: {facts.held_out}"]
+    return [*words, f"factors: {facts.source} ({facts.as_of})", f"checked on: {facts.held_out}",
+            *_range_words(train_errors(model, setup))]  # fmt: skip
+
+
+def _range_words(errors: ErrorSpread) -> list[str]:
+    """Which runs the range is from, where it is not that of all."""
+    return [f"range: from {errors.rows} runs of {_ERRORS_OF[errors.of]}"] if errors.of in _ERRORS_OF else []
 
 
 def _image_words(model: Model, setup: Setup) -> list[str]:
     words = [f"{setup.data} copies of the model" if setup.data > 1 else "one copy of the model"]
     words += [*counted_by(model, setup), "encoding prompts is not counted; no compiled or cached steps"]
     facts = factors().traced
-    return [*words, f"factors: {facts.source} ({facts.as_of}); none of them was fitted to passes without gradients"]
+    words.append(f"factors: {facts.source} ({facts.as_of}); none of them was fitted to passes without gradients")
+    return [*words, *_range_words(_traced_errors(model))]
 
 
 def _serve_words(gpu: Gpu, setup: Setup) -> list[str]:
