@@ -24,6 +24,7 @@ from plan_rows import (
     SERVING,
     TRUTH,
     case_model,
+    formula_runs,
     measured_cases,
     published_runs,
     serving_rows,
@@ -112,14 +113,14 @@ def serving_errors(shared: Path) -> dict[str, Any]:
 
 
 def training_errors(measured: dict[str, Any] | None, shared: Path) -> list[dict[str, Any]]:
-    """Tokens (or images) trained a second: published runs, then one H200."""
+    """Tokens (or images) trained a second: published runs, then one H200. `of`: whose range each has."""
     rows = []
-    for run in (*published_runs(), *(truth_runs(shared) if (shared / TRUTH).is_file() else ())):
+    for run in (*published_runs(), *(truth_runs(shared) if (shared / TRUTH).is_file() else ()), *formula_runs()):
         ours = train_rate(run.model, run.gpu, run.setup, run.micro_batches)
         assert not isinstance(ours, Unknown), ours
-        rows.append(
-            {"row": run.name, "held_out": True, "measured_per_s": run.tokens_per_s, "ours_per_s": ours.rate.per_s}
-        )
+        held = run.model.name not in CALIBRATING_MODELS
+        found = {"measured_per_s": run.tokens_per_s, "ours_per_s": ours.rate.per_s, "of": ours.rate.errors_of}
+        rows.append({"row": run.name, "held_out": held, **found})
     gpu = get_gpu("h200-sxm")
     for case in measured["cases"] if measured else ():
         if "tokens_per_s" not in case or "error" in case:
@@ -127,7 +128,7 @@ def training_errors(measured: dict[str, Any] | None, shared: Path) -> list[dict[
         ours = train_rate(case_model(case), gpu, Setup(**case["setup"]), case["accumulate"])
         assert not isinstance(ours, Unknown), ours
         held = case["model"] not in CALIBRATING_MODELS
-        found = {"measured_per_s": case["tokens_per_s"], "ours_per_s": ours.rate.per_s}
+        found = {"measured_per_s": case["tokens_per_s"], "ours_per_s": ours.rate.per_s, "of": ours.rate.errors_of}
         rows.append({"row": f"H200: {case_words(case)}", "held_out": held, **found})
     return rows
 

@@ -8,10 +8,12 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from gpuledger.catalog.gpus import Gpu, get_gpu
 from gpuledger.catalog.models import Model, TransformerShape, get_model
+from gpuledger.catalog.models.configs import UnreadType, model_from_config
 from gpuledger.plan.setup import Setup
 from gpuledger.plan.speed.steps import StepLoad, step_load
 
@@ -19,6 +21,7 @@ HERE = Path(__file__).parent
 SERVING = "telemetry/mlenergy_v3_serving_energy.csv"
 TRUTH = "h200_truth/truth.json"
 MEASURED = HERE / "data" / "memory_h200.json"
+FAMILIES = ("models_h200.json", *(f"models_{part}_h200.json" for part in ("fresh", "last", "confirm", "autocast")))
 # Measured cases of these models calibrate; the others only check.
 CALIBRATING_MODELS = ("small", "llama-3.2-1b")
 
@@ -139,6 +142,27 @@ def truth_runs(shared: Path) -> Iterator[PublishedRun]:
         )
         per_s = ran["iterations"] * ran.get("tokens_per_iter", how["batch"]) / ran["seconds"]
         yield PublishedRun(f"H200 truth: {name}", model, get_gpu("h200-sxm"), setup, 1, per_s, "h200_truth")
+
+
+def formula_runs() -> Iterator[PublishedRun]:
+    """The runs of models_on_gpu.py whose type has a formula, planned by it."""
+    files = [json.loads((HERE / "data" / name).read_text(encoding="utf-8")) for name in FAMILIES]
+    with TemporaryDirectory() as folder:
+        for run in (run for file in files for run in file["runs"] if "error" not in run):
+            config = Path(folder, run["name"], "config.json")
+            config.parent.mkdir(exist_ok=True)
+            config.write_text(json.dumps(run["config"]), encoding="utf-8")
+            try:
+                model = model_from_config(config)
+            except UnreadType:
+                continue
+            how = {"scheme": "mixed", **run["run"]}
+            batches = how.pop("accumulate", 2)
+            setup = Setup(mode="train", **how, accumulate=batches > 1, trace="never")
+            per_s = run["samples_per_s"] * how.get("sequence", 1)
+            words = [name if value is True else str(value) for name, value in how.items()]
+            name = f"H200 models: {run['name']}, {', '.join(words)}"
+            yield PublishedRun(name, model, get_gpu("h200-sxm"), setup, batches, per_s, "models_on_gpu.py")
 
 
 def _gpt(raw: dict[str, Any]) -> Model:

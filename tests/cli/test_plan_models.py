@@ -14,7 +14,7 @@ GEMMA = {"model_type": "gemma", "hidden_size": 2048, "num_hidden_layers": 18, "n
 
 @pytest.fixture
 def gemma(tmp_path, monkeypatch):
-    monkeypatch.setattr(tracing, "installed", lambda: False)
+    monkeypatch.setattr(tracing, "installed", lambda *_: False)
     (tmp_path / "config.json").write_text(json.dumps(GEMMA))
     return str(tmp_path / "config.json")
 
@@ -46,8 +46,46 @@ def test_fewer_bytes_without_accumulation(cli, gemma):
 
 
 def test_an_unknown_type_ends_with_a_next_step(cli, tmp_path, monkeypatch):
-    monkeypatch.setattr(tracing, "installed", lambda: False)
+    monkeypatch.setattr(tracing, "installed", lambda *_: False)
     (tmp_path / "config.json").write_text('{"model_type": "martian"}')
     ended = cli("plan", "fit", "--config", tmp_path / "config.json", "--gpu", "h200-sxm")
     assert ended.code == 2
     assert "pip install torch transformers" in ended.err
+
+
+UNET = {"_class_name": "UNet2DConditionModel", "block_out_channels": [32, 64], "layers_per_block": 1, "sample_size": 16,
+        "norm_num_groups": 8, "cross_attention_dim": 48, "attention_head_dim": 4,
+        "down_block_types": ["CrossAttnDownBlock2D", "DownBlock2D"],
+        "up_block_types": ["UpBlock2D", "CrossAttnUpBlock2D"]}  # fmt: skip
+
+
+def test_a_denoiser_without_diffusers_ends_with_a_next_step(cli, tmp_path, monkeypatch):
+    monkeypatch.setattr(tracing, "installed", lambda *_: False)
+    (tmp_path / "config.json").write_text(json.dumps(UNET))
+    ended = cli("plan", "fit", "--config", str(tmp_path), "--gpu", "l4")
+    assert ended.code == 2
+    assert "pip install torch diffusers" in " ".join(ended.err.split())
+
+
+@pytest.mark.parametrize("option", [("--image", "512"), ("--mode", "serve", "--denoising-steps", "20"),
+                                    ("--mode", "serve", "--no-guidance")])  # fmt: skip
+def test_options_of_denoisers_are_for_denoisers(cli, option):
+    ended = cli("plan", "fit", "--model", "llama-3.1-8b", "--gpu", "h100-sxm", *option)
+    assert ended.code == 2
+    assert "is for models that make images" in " ".join(ended.err.split())
+
+
+@pytest.mark.torch
+def test_a_denoiser_makes_images(cli, tmp_path):
+    pytest.importorskip("diffusers")
+    (tmp_path / "config.json").write_text(json.dumps(UNET))
+    asked = ("--config", str(tmp_path), "--gpu", "l4", "--mode", "serve", "--batch", "2", "--denoising-steps", "20")
+    shown = cli("plan", "throughput", *asked)
+    assert shown.code == 0
+    assert "images/s" in shown.out
+    assert "20 denoising steps" in shown.out
+    assert cli("plan", "throughput", *asked, "--json").json()["images"]["steps"] == 20
+    refused = cli("plan", "fit", "--config", str(tmp_path), "--gpu", "l4", "--image", "100")
+    assert refused.code == 2
+    assert "not a multiple of 8 pixels" in " ".join(refused.err.split())
+    assert cli("plan", "fit", *asked, "--cache-precision", "fp8").code == 2

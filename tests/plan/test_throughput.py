@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -21,6 +22,7 @@ from gpuledger.plan.speed.throughput import (
     prefill_rate,
     step_s,
     throughput,
+    train_errors,
     train_rate,
 )
 from gpuledger.training.flops import training_flop
@@ -106,6 +108,17 @@ def test_errors_by_kind_and_gpu():
     assert decode_errors(LLAMA, H100).of == "dense, Hopper"
     assert decode_errors(get_model("qwen3-30b-a3b"), B200).of == "moe, Blackwell"
     assert decode_errors(LLAMA, A100).of == "dense"  # nothing was measured on Ampere
+
+
+def test_errors_of_training_by_formula():
+    train, moe = Setup(mode="train"), get_model("qwen3-30b-a3b")
+    assert train_errors(LLAMA, train).of == "all"
+    assert train_errors(moe, train).of == "moe"
+    family = msgspec.structs.replace(LLAMA, by_formula=False)
+    assert train_errors(family, train).of == "unchecked"
+    dense, experts = (" ".join(throughput(model, H100, train).assumptions) for model in (LLAMA, moe))
+    assert "models with experts in plain torch" in experts
+    assert "models with experts in plain torch" not in dense
 
 
 def test_images_a_second():

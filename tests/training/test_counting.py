@@ -155,3 +155,14 @@ def test_one_layer_by_pencil():
     given = torch.randn(3, 8)
     assert count_forward(layer, given) == 2 * 3 * 8 * 4
     assert count(lambda: layer(given).square().mean().backward()) == 2 * 2 * 3 * 8 * 4
+
+
+@pytest.mark.parametrize("groups", [1, 4, 32])
+@pytest.mark.parametrize("kind", ["Conv2d", "ConvTranspose2d"])
+def test_gradients_of_a_convolution_in_groups_count_once(kind, groups):
+    layer = getattr(torch.nn, kind)(32, 64, 3, stride=2, groups=groups)
+    image = torch.zeros(2, 32, 9, 9, requires_grad=True)
+    forward = count(lambda: layer(image))
+    places = 9 * 9 if kind == "ConvTranspose2d" else 4 * 4
+    assert forward == 2 * 2 * places * 32 * 64 * 9 // groups
+    assert count(lambda: layer(image).sum().backward()) == 3 * forward

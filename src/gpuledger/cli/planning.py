@@ -37,7 +37,8 @@ def run_options(command: Command) -> Command:
 
 _OPTIONS = (
     click.option("--model", "model_name", metavar="NAME", help="A model from the catalog, such as llama-3.1-70b."),
-    click.option("--config", type=PATH, help="A Hugging Face config.json instead of --model."),
+    click.option("--config", type=PATH,
+                 help="A Hugging Face config.json, or the folder of a diffusers pipeline, instead of --model."),
     click.option("--gpu", "gpu_name", required=True, metavar="NAME", help="A GPU from the catalog, such as h100-sxm."),
     click.option("--count", type=int, default=1, show_default=True, help="Number of GPUs."),
     click.option("--mode", type=click.Choice(["train", "serve"]), default="train", show_default=True,
@@ -52,7 +53,8 @@ _OPTIONS = (
                  help="Optimizer: adamw, adamw-8bit, adafactor, sgd-momentum or sgd."),
     click.option("--scheme", default="mixed", show_default=True,
                  help="Training precision scheme: mixed, autocast or pure."),
-    click.option("--sequence", type=int, help="Tokens per training sequence.  [default: 4096, or the model's maximum]"),
+    click.option("--sequence", type=int,
+                 help="Tokens per training sequence, or of a prompt.  [default: 4096, or the model's maximum]"),
     click.option("--micro-batch", type=int, default=1, show_default=True, help="Sequences (images) per step and GPU."),
     click.option("--recompute", is_flag=True, help="Keep only each layer's input (gradient checkpointing)."),
     click.option("--attention", type=click.Choice(["flash", "full"]), default="flash", show_default=True,
@@ -66,12 +68,20 @@ _OPTIONS = (
     click.option("--lora-rank", type=int, default=0, show_default=True,
                  help="Train only LoRA adapters of this rank; 0 trains all weights."),
     click.option("--frozen-precision", default="", help="Precision of the frozen weights with LoRA; nf4 is QLoRA."),
-    click.option("--context", type=int, help="Tokens per served sequence.  [default: 4096, or the model's maximum]"),
-    click.option("--batch", type=int, default=1, show_default=True, help="Sequences one model copy serves at a time."),
+    click.option("--context", type=int,
+                 help="Tokens per served sequence, or of a prompt.  [default: 4096, or the model's maximum]"),
+    click.option("--batch", type=int, default=1, show_default=True,
+                 help="Sequences (images) one model copy serves at a time."),
     click.option("--cache-precision", default="fp16", show_default=True, help="KV-cache precision."),
     click.option("--cache", type=click.Choice(["contiguous", "paged"]), default="contiguous", show_default=True,
                  help="KV cache set aside per sequence, or in blocks as vLLM and SGLang do."),
     click.option("--block-tokens", type=int, default=16, show_default=True, help="Tokens per block of a paged cache."),
+    click.option("--image", type=int, default=0,
+                 help="Pixels per side of the images a denoiser makes.  [default: those it was made for]"),
+    click.option("--denoising-steps", type=int, default=0,
+                 help="Denoising steps per image.  [default: the usual number for the model]"),
+    click.option("--guidance/--no-guidance", default=True, show_default=True,
+                 help="Two passes per denoising step, with and without the prompt, where a model is run so."),
     click.option("--memory-share", type=float, default=0.9, show_default=True,
                  help="Share of the card a server with a paged cache takes (vLLM: gpu_memory_utilization)."),
 )  # fmt: skip
@@ -89,9 +99,9 @@ def _said(names: tuple[str, ...]) -> Iterator[str]:
 
 
 def _asked(*, model_name: str | None, config: Path | None, gpu_name: str, mode: Any, **how: Any) -> Asked:
-    from gpuledger.catalog.models.shapes import longest_sequence
+    from gpuledger.catalog.models.shapes import denoising, longest_sequence
     from gpuledger.plan import asked
-    from gpuledger.plan.setup import SERVING, TRAINING
+    from gpuledger.plan.setup import DENOISING, SERVING, TRAINING
 
     # Given for a run of the other mode, an option would be ignored silently.
     other, ignored = ("serve", SERVING) if mode == "train" else ("train", (*TRAINING, "micro_batches", "node_gbps"))
@@ -102,6 +112,11 @@ def _asked(*, model_name: str | None, config: Path | None, gpu_name: str, mode: 
         hint = "for example --model llama-3.1-8b, or --config config.json"
         raise InputError("give either --model or --config", hint=hint)
     found = asked(model_name or config or "", gpu_name, mode=mode, **how)
-    for option in () if longest_sequence(found[0].shape) else _said(_OF_TOKENS):
+    made = denoising(found[0].shape)
+    for option in () if made else _said(DENOISING):
+        raise InputError(f"{option} is for models that make images, and {found[0].name} is not one",
+                         hint=f"leave {option} out")  # fmt: skip
+    unread = _OF_TOKENS[2:] if made and made.prompt else _OF_TOKENS
+    for option in () if longest_sequence(found[0].shape) else _said(unread):
         raise InputError(f"{option} is for text models, and {found[0].name} is not one", hint=f"leave {option} out")
     return found

@@ -43,8 +43,9 @@ USUAL_TOKENS = 4096
 def fit(model: str | Path, gpu: str, **setup: Any) -> Answer[Fit]:
     """Whether a model fits, what takes the memory, and the least change that makes it fit.
 
-    `model`: a name of the catalog, or the path of a Hugging Face config.json. `setup`: count, mode, precision, tensor,
-    pipeline, zero, optimizer, sequence, micro_batch, recompute, lora_rank, context, batch, ...
+    `model`: a name of the catalog, or the path of a Hugging Face config.json, or of the folder of a diffusers pipeline.
+    `setup`: count, mode, precision, tensor, pipeline, zero, optimizer, sequence, micro_batch, recompute, lora_rank,
+    context, batch, image, denoising_steps, ...
     """
     from gpuledger.answers import Answer
     from gpuledger.plan.fitting.build import fit as fitted
@@ -110,7 +111,7 @@ def asked(
     """A model, a GPU and how the one is run on the other, with the usual choices where none was made."""
     from gpuledger.catalog.gpus import get_gpu
     from gpuledger.catalog.models import get_model
-    from gpuledger.catalog.models.shapes import longest_sequence
+    from gpuledger.catalog.models.shapes import denoising, longest_sequence
     from gpuledger.errors import UnknownName
     from gpuledger.plan.setup import Setup, with_defaults
     from gpuledger.plan.tracing import configured_model
@@ -121,6 +122,10 @@ def asked(
     of_file = isinstance(model, Path) or str(model).endswith(".json")
     found, card = configured_model(Path(model)) if of_file else get_model(str(model)), get_gpu(gpu)
     usual = min(USUAL_TOKENS, longest_sequence(found.shape) or USUAL_TOKENS)
+    if made := denoising(found.shape):
+        usual, (high, wide) = max(1, made.prompt), made.pixels
+        how["image"] = how.get("image") or (high if high == wide else 0)
+        how["denoising_steps"] = how.get("denoising_steps") or made.steps
     setup = Setup(
         mode=mode,
         precision=precision or card.reference_precision(),

@@ -9,7 +9,7 @@ from typing import Literal
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.models import Model, TransformerShape, VitShape
-from gpuledger.catalog.models.shapes import longest_sequence
+from gpuledger.catalog.models.shapes import denoising, longest_sequence
 from gpuledger.errors import InputError
 from gpuledger.plan.memory.facts import get_optimizer, get_precision, get_scheme, precisions
 
@@ -19,14 +19,17 @@ MOST_GPUS = 1_000_000
 # What a setup of one mode reads and one of the other does not.
 TRAINING = ("zero", "optimizer", "scheme", "sequence", "micro_batch", "recompute", "attention", "kernels", "lora_rank",
             "frozen_precision", "sequence_parallel", "dropout", "accumulate", "trace")  # fmt: skip
-SERVING = ("context", "batch", "cache_precision", "cache", "block_tokens", "memory_share")
+SERVING = ("context", "batch", "cache_precision", "cache", "block_tokens", "memory_share", "denoising_steps",
+           "guidance")  # fmt: skip
+DENOISING = ("image", "denoising_steps", "guidance")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setup:
     """One way to run a model. Training reads sequence and micro_batch, serving context, batch and cache_precision.
 
-    batch is the sequences one copy of the model holds at a time; count = tensor x pipeline x data.
+    batch is the sequences one copy of the model holds at a time; count = tensor x pipeline x data. For a denoiser
+    sequence and context are the tokens of a prompt, and batch is images.
     """
 
     mode: Mode
@@ -35,6 +38,7 @@ class Setup:
     tensor: int = 1
     pipeline: int = 1
     sequence_parallel: bool = False
+    image: int = 0  # pixels per side of the images a denoiser makes; 0: those it was made for
     # training
     zero: int = 0
     scheme: str = "mixed"
@@ -56,6 +60,8 @@ class Setup:
     cache: Literal["contiguous", "paged"] = "contiguous"
     block_tokens: int = 16  # of a paged cache
     memory_share: float = 0.9  # of the card, that a server with a paged cache takes
+    denoising_steps: int = 0  # per image; 0: the usual number for the model
+    guidance: bool = True  # two passes per step, with and without the prompt, where the model is run so
 
     @property
     def data(self) -> int:
@@ -64,7 +70,7 @@ class Setup:
 
     def as_json(self) -> dict[str, object]:
         """What applies to this mode, and the copies that follow from it."""
-        leave = SERVING if self.mode == "train" else TRAINING
+        leave = (*(SERVING if self.mode == "train" else TRAINING), *(() if self.denoising_steps else DENOISING))
         return {name: value for name, value in vars(self).items() if name not in leave} | {"data": self.data}
 
     @property
@@ -138,6 +144,9 @@ def _counts(setup: Setup) -> Problems:
     for option in ("count", "tensor", "pipeline", "sequence", "micro_batch", "context", "batch", "block_tokens"):
         if getattr(setup, option) < 1:
             yield f"{option}={getattr(setup, option)} is below 1", "give a whole number from 1 up"
+    for option in ("image", "denoising_steps"):
+        if getattr(setup, option) < 0:
+            yield f"{option}={getattr(setup, option)} is below 0", "give a whole number, or leave it out"
     if setup.count > MOST_GPUS:
         yield f"count={setup.count} is above {MOST_GPUS:,}", "ask for fewer GPUs"
     if not 0 < setup.memory_share <= 1:
@@ -153,6 +162,18 @@ def _choices(setup: Setup, model: Model) -> Problems:
     get_optimizer(setup.optimizer)
     if (frozen := setup.frozen_precision) and not setup.lora_rank:
         yield f"frozen_precision={frozen} without lora_rank: quantized weights cannot be trained", "add lora_rank=16"
+    if (made := denoising(model.shape)) is None:
+        asked = next((name for name in DENOISING if getattr(setup, name) != getattr(Setup(mode="serve"), name)), None)
+        if asked:
+            yield f"{asked} is for models that make images, and {model.name} is not one", f"leave {asked} out"
+    elif setup.image % made.grain:
+        near = -(-setup.image // made.grain) * made.grain
+        yield (
+            f"image={setup.image} is not a multiple of {made.grain} pixels, as {model.name} reads them",
+            f"give {near}",
+        )
+    elif setup.mode == "serve" and setup.cache == "paged":
+        yield f"cache=paged: {model.name} makes images of {made.pixels[0]} pixels and caches nothing", "leave cache out"
     if setup.lora_rank and not isinstance(model.shape, TransformerShape | VitShape):
         yield f"lora_rank={setup.lora_rank}: {model.name} has no matrices to adapt", "leave lora_rank out"
 

@@ -1,55 +1,102 @@
 """Which models have no formula, and what does a step of such a model take? Built and run on torch's meta device.
 
-A configuration of a type that formulas do not cover is built by transformers where that is installed; its weights are
-exact, and one training step is traced operator by operator (`training/blueprint`).
+A configuration of a type that formulas do not cover is built by transformers or diffusers where that is installed; its
+weights are exact, and one training step is traced operator by operator (`training/blueprint`).
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from gpuledger.catalog.files import Fact
-from gpuledger.catalog.models import Component, CountedShape, Model
+from gpuledger.catalog.models import Component, CountedShape, Denoising, Model
 from gpuledger.catalog.models.configs import TEXT_ONLY, UnreadType, config_name, model_from_config, read_config
+from gpuledger.catalog.models.pipelines import Part, find_pipeline, read_pipeline
+from gpuledger.catalog.models.shapes import denoising
 from gpuledger.errors import InputError
 from gpuledger.plan.memory.facts import FP32_BITS, get_precision
 from gpuledger.plan.setup import Setup
-from gpuledger.training.blueprint import step
+from gpuledger.training.blueprint import denoisers, forward, modules, step
+from gpuledger.training.blueprint.forward import Served
 from gpuledger.training.blueprint.modules import installed
-from gpuledger.training.blueprint.step import Asked, Served, Traced
+from gpuledger.training.blueprint.step import Asked, Traced, Weights
 from gpuledger.units import Unknown
 
 INSTALL = "install torch and transformers (pip install torch transformers) and any type they know is built and counted"
+AUTOENCODER = "autoencoder"
 
 
 def configured_model(path: Path) -> Model:
-    """The model of a config.json: by formula, or built by transformers where no formula is known."""
+    """The model of a config.json: by formula, or built by its library where no formula is known."""
+    if index := find_pipeline(path):
+        return _generator(index)
     try:
         return _whole(model_from_config(path))
     except UnreadType as unread:
-        if "model_type" not in read_config(path)[1]:
+        file, raw = read_config(path)
+        diffuses = denoisers.CLASS in raw
+        if not diffuses and "model_type" not in raw:
             raise
-        if not installed():
-            unread.hint = f"{INSTALL}. {unread.hint}"
+        if not installed("diffusers" if diffuses else "transformers"):
+            install = INSTALL.replace("transformers", "diffusers") if diffuses else INSTALL
+            unread.hint = f"{install}. {unread.hint}"
             raise
-    file, raw = read_config(path)
+    return _counted(config_name(file), str(raw.get("model_type") or raw[denoisers.CLASS]), file, raw)
+
+
+def _counted(name: str, family: str, file: Path, raw: dict[str, Any]) -> Model:
     config = json.dumps(raw)
     found = step.weights(config)
     return Model(
-        name=config_name(file),
-        family=str(raw["model_type"]),
+        name=name,
+        family=family,
         shape=CountedShape(
-            built_as=found.name, built_by=f"transformers {found.version}", matrices=found.matrices, rest=found.rest,
-            block=found.block, edges=found.edges, text=found.text, longest=found.longest,
+            built_as=found.name, built_by=found.built_by, matrices=found.matrices, rest=found.rest,
+            block=found.block, edges=found.edges, text=found.text, longest=found.longest, denoising=_denoising(found),
         ),
         source=str(file),
         as_of="not dated",
         config=config,
         by_formula=False,
     )  # fmt: skip
+
+
+def _denoising(found: Weights) -> Denoising | None:
+    if (kind := found.denoises) is None:
+        return None
+    return Denoising(
+        prompt=kind.prompt, pixels=found.pixels, steps=kind.steps, passes=2 if kind.guided else 1, grain=kind.grain,
+        buffers=found.buffers,
+    )  # fmt: skip
+
+
+def _generator(index: Path) -> Model:
+    """A whole pipeline: its denoiser is trained or run step by step, its other parts rest in memory."""
+    read = read_pipeline(index)
+    needed = ("diffusers", *sorted({part.library for part in read.parts} - {"diffusers"}))
+    if missing := next((library for library in needed if not installed(library)), None):
+        hint = f"pip install torch {' '.join(needed)}, then run the same command again"
+        raise InputError(f"{index}: the parts of a {read.kind} are built by {missing}, which is not here", hint=hint)
+    first, *others = read.parts
+    model = _counted(index.resolve().parent.name, read.kind, index, {**first.fields, denoisers.CLASS: first.kind})
+    left = f"without {', '.join(read.left_out)}, which no library builds" if read.left_out else ""
+    return msgspec.structs.replace(model, extra=tuple(_component(part) for part in others), differs=left)
+
+
+def _component(part: Part) -> Component:
+    config = ""
+    if part.library == "diffusers":
+        config = json.dumps({**part.fields, denoisers.CLASS: part.kind})
+        found = step.weights(config)
+        params = found.matrices + found.rest + found.buffers
+    else:
+        params = modules.count(part.fields, part.kind)
+    fact = Fact(value=params, source=f"counted after {part.library} built {part.kind}", as_of="not dated")
+    return Component(name=part.name, role=part.role, params=fact, config=config)
 
 
 def _whole(model: Model) -> Model:
@@ -63,9 +110,7 @@ def _whole(model: Model) -> Model:
     others = found.matrices + found.rest - model.params_total
     if others <= 0:
         return model
-    fact = Fact(
-        value=others, source=f"counted after transformers {found.version} built {found.name}", as_of=model.as_of
-    )
+    fact = Fact(value=others, source=f"counted after {found.built_by} built {found.name}", as_of=model.as_of)
     words = f"{others / 1e6:,.0f} M parameters outside text_config are counted, their activations are not"
     return msgspec.structs.replace(model, extra=(Component(name="other", role="encoder", params=fact),), differs=words)
 
@@ -91,6 +136,7 @@ def traced_step(model: Model, setup: Setup) -> Traced | Unknown:
         full_attention=setup.attention == "full",
         recompute=setup.recompute,
         accumulate=setup.accumulate,
+        image=setup.image,
     )
     try:
         return step.traced(model.config, asked)
@@ -103,6 +149,25 @@ def traced_tensors(model: Model) -> int:
     return step.weights(model.config).tensors
 
 
-def served_pass(model: Model, batch: int, context: int) -> Served:
+def served_pass(model: Model, batch: int, context: int) -> Served | Unknown:
     """A forward pass over prompts, and the cache it leaves."""
-    return step.served(model.config, batch, context)
+    try:
+        return forward.served(model.config, batch, context)
+    except InputError as error:
+        return Unknown(str(error))
+
+
+def denoised(model: Model, setup: Setup) -> tuple[Served, ...] | Unknown:
+    """One denoising step of a batch of images; then, of a whole pipeline, their way from latents to pixels."""
+    kind = denoising(model.shape)
+    if kind is None:
+        return Unknown(f"{model.name} does not denoise images")
+    passes = kind.passes if setup.guidance else 1
+    try:
+        found = [forward.served(model.config, setup.batch * passes, setup.context, setup.image)]
+        pixels = setup.image or kind.pixels[0]
+        decoders = [part.config for part in model.extra if part.role == AUTOENCODER and part.config]
+        found += [forward.served(config, setup.batch, 0, pixels) for config in decoders]
+    except InputError as error:
+        return Unknown(str(error))
+    return tuple(found)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 from gpuledger.catalog.models import CnnShape, CountedShape, DiffusionShape, Shape, TransformerShape, VitShape
@@ -26,7 +27,8 @@ FLOP_PER_MULTIPLY_ADD = 2
 TRAINING_PASSES = 3  # one forward, two products backward for each forward one
 RECOMPUTED_PASSES = 4  # and the forward pass once more
 _ATTENTION = "_scaled_dot_product_{}_attention"
-# What torch's own counter omits or counts differently: attention on the CPU, and grouped products as experts use them.
+# What torch's own counter omits or counts differently: attention on the CPU, grouped products as experts use them, and
+# the gradients of a convolution in groups (torch counts each of its weights once per group).
 _ATTENTIONS = (
     *(_ATTENTION.format(kind) for kind in ("flash", "efficient", "cudnn")),
     f"{_ATTENTION.format('flash')}_for_cpu",
@@ -152,7 +154,7 @@ def formulas(aten: Any, *, hardware: bool) -> dict[Any, Callable[..., int]]:
 
     wanted: dict[str, Callable[..., int]] = dict.fromkeys(_ATTENTIONS, _attention)
     wanted |= {f"{name}_backward": back for name in _ATTENTIONS}
-    wanted["_grouped_mm"] = _grouped
+    wanted |= {"_grouped_mm": _grouped, "convolution_backward": _convolution_back}
     return {getattr(aten, name): formula for name, formula in wanted.items() if hasattr(aten, name)}
 
 
@@ -170,3 +172,12 @@ def _grouped(left: Size, right: Size, *_rest: Any, **_named: Any) -> int:
     """A product in groups: rows are shared out among the groups unless both sides have one matrix per group."""
     groups = left[0] if len(left) == len(right) == 3 else 1
     return FLOP_PER_MULTIPLY_ADD * groups * left[-2] * left[-1] * right[-1]
+
+
+def _convolution_back(
+    grad: Size, image: Size, weight: Size, _bias: Any, _stride: Any, _padding: Any, _dilation: Any, transposed: bool,
+    _more: Any, _groups: int, wanted: Sequence[bool], *_rest: Any, **_named: Any,
+) -> int:  # fmt: skip
+    """Each of the gradients of image and weight takes the products of the forward pass once more."""
+    places = prod((image if transposed else grad)[2:])
+    return FLOP_PER_MULTIPLY_ADD * grad[0] * places * prod(weight) * sum(map(bool, wanted[:2]))

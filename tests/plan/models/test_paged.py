@@ -81,3 +81,50 @@ def test_more_than_the_pool_holds_does_not_fit():
 def test_impossible_shares_are_refused(how):
     with pytest.raises(InputError):
         plan.fit("llama-3.1-8b", "h100-sxm", mode="serve", cache="paged", **how)
+
+
+# What vLLM printed at its start, in GiB: github.com/vllm-project/vllm/pull/10511 (Meta-Llama-3-8B, 79.22 GiB of an
+# A100 or H100), and two public logs of Llama-3.1-8B (79.14 GiB; 22.07 GiB with 2,048 tokens per pass).
+# memory, share, weights, outside torch, peak of a pass, left for the cache
+VLLM = [(79.22, 0.9, 14.96, 1.79, 1.26, 53.29), (79.14, 0.9, 14.99, 0.12, 1.19, 54.93),
+        (22.07, 0.9, 14.99, 0.05, 0.22, 4.60)]  # fmt: skip
+GIB = 2**30
+
+
+@pytest.mark.parametrize("log", VLLM)
+def test_the_pool_is_what_vllm_takes_it_to_be(log):
+    total, share, weights, outside, peak, left = log
+    assert total * share - weights - outside - peak == pytest.approx(left, abs=0.02)
+    parts = memory(LLAMA, served(context=8192)).parts
+    assert parts["weights"] / GIB == pytest.approx(weights, abs=0.05)
+    found = paged(LLAMA, H100, served(context=8192))
+    rest = memory(LLAMA, served(context=8192, batch=found.sequences)).parts
+    pool = int(0.9 * capacity(H100)[0]) - rest["weights"] - rest["working"] - rest["overhead"]
+    assert found.pool_bytes == pool
+
+
+@pytest.mark.parametrize("log", VLLM[:2])
+def test_the_pool_of_an_80_gb_card_is_near_what_was_logged(log):
+    found = paged(LLAMA, H100, served(context=8192))
+    assert found.pool_bytes / GIB == pytest.approx(log[-1], rel=0.03)
+
+
+def test_blocks_by_hand_as_vllm_counts_them():
+    # 2 (keys and values) x 16 tokens x 8 heads x 128 wide x 2 bytes x 32 layers = 2 MiB.
+    found = paged(LLAMA, H100, served(context=8192))
+    assert found.block_bytes == 2 * 16 * 8 * 128 * 2 * 32 == 2 * 2**20
+    # The log with 4.60 GiB left: "# CUDA blocks: 2356", 37696 tokens, concurrency 0.29x of 131072.
+    assert 2356 * found.block_bytes / GIB == pytest.approx(4.60, abs=0.005)
+    assert 2356 * 16 == 37_696
+    assert round(37_696 / 131_072, 2) == 0.29
+    assert found.blocks == found.pool_bytes // found.block_bytes
+    assert found.tokens == 16 * found.blocks
+    assert found.sequences == found.tokens // 8192
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sampled_from([8, 16, 32, 64]), st.integers(1, 64), st.floats(0.4, 1.0))
+def test_whole_sequences_of_blocks_are_what_fits(block, length, share):
+    found = paged(LLAMA, H100, served(context=length * 256, block_tokens=block, memory_share=share))
+    assert found.blocks * found.block_bytes <= found.pool_bytes < (found.blocks + 1) * found.block_bytes
+    assert found.sequences == min(found.blocks // (length * 256 // block), found.sequences)

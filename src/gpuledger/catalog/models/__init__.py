@@ -16,6 +16,7 @@ from gpuledger.catalog.models.shapes import (
     CnnShape,
     Component,
     CountedShape,
+    Denoising,
     DiffusionShape,
     MlaShape,
     Shape,
@@ -26,8 +27,8 @@ from gpuledger.catalog.models.shapes import (
 from gpuledger.errors import FactError
 
 __all__ = [
-    "CnnShape", "Component", "CountedShape", "DiffusionShape", "MlaShape", "Model", "Shape", "TransformerShape",
-    "VitShape",
+    "CnnShape", "Component", "CountedShape", "Denoising", "DiffusionShape", "MlaShape", "Model", "Shape",
+    "TransformerShape", "VitShape",
     "find_model", "get_model", "load_models",
 ]  # fmt: skip
 

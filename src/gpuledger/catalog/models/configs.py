@@ -160,7 +160,8 @@ def model_from_config(path: Path) -> Model:
         problem = "is missing" if named is None else f"{named!r} is not a type we can read"
         hint = f"did you mean {' or '.join(near)}? " if near else ""
         if "_class_name" in raw:
-            hint = "this is a configuration of diffusers: name a model of the catalog, such as stable-diffusion-xl. "
+            problem, hint = f"{raw['_class_name']!r} has no formula", "or name one of the catalog: stable-diffusion-xl"
+            raise UnreadType(str(file), "_class_name", problem, hint=hint)
         raise UnreadType(str(file), f"{nested}model_type", problem, hint=f"{hint}known: {', '.join(sorted(known))}")
     kind = known[named]
     if other := _uncovered(kind, inner):

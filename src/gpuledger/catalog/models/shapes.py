@@ -105,11 +105,12 @@ class CnnShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class Component(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A part of a model known only by its published number of parameters."""
+    """A part of a model known only by its number of parameters; `config` as JSON where they were counted from one."""
 
     name: str
     role: str
     params: Fact
+    config: str = ""
 
 
 class DiffusionShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="diffusion"):
@@ -118,11 +119,27 @@ class DiffusionShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     components: tuple[Component, ...]
 
 
+class Denoising(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How a denoiser is run: tokens of a prompt, images it was made for, steps per image, passes per step.
+
+    Sides of images are multiples of `grain` pixels. `buffers` are numbers it holds and does not train, such as a table
+    of positions.
+    """
+
+    prompt: int
+    pixels: tuple[int, int]
+    steps: int
+    passes: int
+    grain: int
+    buffers: int = 0
+
+
 class CountedShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, tag="counted"):
     """A model whose parameters were counted after building it: no formula describes how its parts are wired.
 
     `block` is its largest repeated part, `edges` rows plus columns of all matrices, `longest` the longest sequence it
-    can read (0: as long as asked). `text`: it reads tokens, otherwise images or sound of a fixed size.
+    can read (0: as long as asked). `text`: it reads tokens, otherwise images or sound of a fixed size. `denoising`: it
+    makes images.
     """
 
     built_as: str
@@ -133,6 +150,7 @@ class CountedShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     edges: int
     text: bool
     longest: int = 0
+    denoising: Denoising | None = None
 
 
 Shape = TransformerShape | VitShape | CnnShape | DiffusionShape | CountedShape
@@ -146,6 +164,16 @@ def longest_sequence(shape: Shape) -> int | None:
     if isinstance(shape, CountedShape) and shape.text:
         return shape.longest or ANY_LENGTH
     return None
+
+
+def denoising(shape: Shape) -> Denoising | None:
+    """How a shape makes images; None where it does not, or where no step of it can be traced."""
+    return shape.denoising if isinstance(shape, CountedShape) else None
+
+
+def autoencodes(shape: Shape) -> bool:
+    """Whether a shape turns images into latents and back, rather than noise into latents."""
+    return isinstance(shape, CountedShape) and shape.built_as.startswith("Autoencoder")
 
 
 def shape_problem(shape: Shape) -> tuple[str, str] | None:

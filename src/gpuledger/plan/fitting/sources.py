@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from gpuledger.catalog.models import CountedShape, Model
+from gpuledger.catalog.models import CountedShape, Denoising, Model
+from gpuledger.catalog.models.shapes import autoencodes, denoising
 from gpuledger.plan.memory.facts import Measured, overheads
 from gpuledger.plan.setup import Setup
-from gpuledger.plan.tracing import INSTALL, is_traced, traced_step
+from gpuledger.plan.tracing import INSTALL, denoised, is_traced, traced_step
 from gpuledger.training.flops import unit_of
 from gpuledger.units import Unknown
 
@@ -13,6 +14,10 @@ from gpuledger.units import Unknown
 def measured_errors(model: Model, setup: Setup) -> Measured:
     """How far off answers of this kind were."""
     errors = overheads().error
+    if denoising(model.shape):
+        if setup.mode == "train":
+            return errors.denoise
+        return errors.pixels_serve if _peaks_at_pixels(model, setup) else errors.denoise_serve
     if setup.mode == "serve":
         return errors.serve
     if is_traced(model, setup):
@@ -22,15 +27,26 @@ def measured_errors(model: Model, setup: Setup) -> Measured:
     return errors.train_autocast if setup.scheme == "autocast" else errors.train
 
 
+def _peaks_at_pixels(model: Model, setup: Setup) -> bool:
+    """Whether the way from latents to pixels holds more than a denoising step."""
+    found = denoised(model, setup)
+    if autoencodes(model.shape) or isinstance(found, Unknown):
+        return autoencodes(model.shape)
+    step, *rest = (one.working_bytes for one in found)
+    return max(rest, default=0) > step
+
+
 def counted_by(model: Model, setup: Setup) -> list[str]:
     """Where the figures of a model without a checked formula come from."""
     found = []
     if isinstance(model.shape, CountedShape):
         found.append(f"weights: counted after {model.shape.built_by} built {model.shape.built_as}")
-    if setup.mode == "serve":
+    if made := denoising(model.shape):
+        found += _denoised(model, setup, made)
+    elif setup.mode == "serve":
         traced = isinstance(model.shape, CountedShape)
         return [*found, "cache and working memory: one forward pass traced on torch's meta device"] if traced else found
-    if is_traced(model, setup):
+    elif is_traced(model, setup):
         step = traced_step(model, setup)
         found.append("activations and working memory: one step traced on torch's meta device")
         if not isinstance(step, Unknown) and step.extended:
@@ -40,3 +56,18 @@ def counted_by(model: Model, setup: Setup) -> list[str]:
     elif not model.by_formula:
         found.append(f"activations: formulas not checked for {model.family}, so the range is wide; {INSTALL}")
     return found
+
+
+def _denoised(model: Model, setup: Setup, made: Denoising) -> list[str]:
+    """What a denoiser is run with, and which of a pipeline's parts were counted."""
+    high, wide = (setup.image, setup.image) if setup.image else made.pixels
+    tokens = setup.sequence if setup.mode == "train" else setup.context
+    found = [f"images of {high} x {wide} pixels" + (f", prompts of {tokens} tokens" if made.prompt else "")]
+    parts = ", ".join(f"{part.name} ({part.params.value / 1e6:,.0f} M)" for part in model.extra)
+    if setup.mode == "train":
+        found += [f"the denoiser is trained; frozen in memory: {parts}"] if parts else []
+        return [*found, "activations and working memory: one step traced on torch's meta device"]
+    if setup.guidance and made.passes > 1:
+        found.append("guidance: every step takes each image twice, with and without its prompt")
+    found += [f"in memory with the denoiser: {parts}"] if parts else []
+    return [*found, "working memory: one pass of each part that makes pixels, traced on torch's meta device"]

@@ -107,7 +107,8 @@ class Measured(_Sourced, frozen=True, kw_only=True):
 
 class Errors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Errors of training and of serving, measured separately: by checked formula, traced (with and without
-    recomputation), or by a formula that was not checked for the family."""
+    recomputation), or by a formula that was not checked for the family; and those of denoisers. `pixels_serve`: where
+    the way from latents to pixels holds the most."""
 
     train: Measured
     train_autocast: Measured
@@ -115,6 +116,9 @@ class Errors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     traced_recompute: Measured
     unchecked: Measured
     serve: Measured
+    denoise: Measured
+    denoise_serve: Measured
+    pixels_serve: Measured
 
 
 class Overheads(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -2,6 +2,9 @@
 
 Such a server takes a share of the card at its start. What weights and one forward pass leave of it becomes blocks of a
 few tokens each; a sequence holds whole blocks, and a windowed layer only the blocks its window touches.
+
+As vLLM has it: pool = memory x gpu_memory_utilization - weights - peak of one pass - what lies outside torch;
+num_gpu_blocks = pool // block; block = 2 x block_size x key-value heads x width of a head x bytes x layers.
 """
 
 from __future__ import annotations
@@ -27,6 +30,9 @@ class Paged:
     sequence_bytes: int
     sequences: int
     asked: int
+    block_bytes: int
+    blocks: int
+    tokens: int  # of the blocks; where layers have a window, of blocks that all layers hold
 
 
 def room_bytes(gpu: Gpu, setup: Setup) -> int:
@@ -57,10 +63,15 @@ def paged(model: Model, gpu: Gpu, setup: Setup) -> Paged | None:
         middle = (low + high) // 2
         low, high = (middle, high) if need(middle).total_bytes <= room else (low, middle)
     at = need(max(1, low))
+    pool = max(0, room - at.total_bytes + at.parts["cache"])
+    block = memory(model, replace(setup, batch=1, context=setup.block_tokens)).parts["cache"]
     return Paged(
         block_tokens=setup.block_tokens,
         memory_share=setup.memory_share,
-        pool_bytes=max(0, room - at.total_bytes + at.parts["cache"]),
+        block_bytes=block,
+        blocks=pool // block,
+        tokens=pool // block * setup.block_tokens,
+        pool_bytes=pool,
         sequence_bytes=one.parts["cache"],
         sequences=low,
         asked=setup.batch,

@@ -10,7 +10,7 @@ from gpuledger.plan.memory.activations import Activations, activations
 from gpuledger.plan.memory.facts import FP32_BITS, get_optimizer, get_precision, get_scheme, overheads
 from gpuledger.plan.memory.weights import Held, Stage, held, stages
 from gpuledger.plan.setup import Setup
-from gpuledger.plan.tracing import is_traced, served_pass, traced_step
+from gpuledger.plan.tracing import denoised, is_traced, served_pass, traced_step
 from gpuledger.training.flops import unit_of
 from gpuledger.units import Unknown
 
@@ -146,7 +146,8 @@ def _serving(model: Model, setup: Setup, stage: Stage, own: Held) -> tuple[dict[
     narrow = own.experts if precision.experts_only and own.experts else own.matrices
     weights = {"weights": _bytes((narrow + own.frozen) * bits + (own.matrices - narrow + own.rest) * rest)}
     if isinstance(model.shape, CountedShape):
-        return {**weights, **_counted_serving(model, setup)}, {}
+        passed = _denoising(model, setup) if model.shape.denoising else _counted_serving(model, setup)
+        return (weights, {"working": passed.why}) if isinstance(passed, Unknown) else ({**weights, **passed}, {})
     parts = {**weights, "cache": cache_bytes(model, setup, stage)}
     working = working_bytes(model, setup, stage)
     if isinstance(working, Unknown):
@@ -154,7 +155,13 @@ def _serving(model: Model, setup: Setup, stage: Stage, own: Held) -> tuple[dict[
     return {**parts, "working": working}, {}
 
 
-def _counted_serving(model: Model, setup: Setup) -> dict[str, int]:
+def _denoising(model: Model, setup: Setup) -> dict[str, int] | Unknown:
+    """The larger of what a denoising step holds and what making pixels of latents does: one follows the other."""
+    found = denoised(model, setup)
+    return found if isinstance(found, Unknown) else {"working": max(one.working_bytes for one in found)}
+
+
+def _counted_serving(model: Model, setup: Setup) -> dict[str, int] | Unknown:
     """The cache one sequence leaves, for each of them, and what a pass over as many prompts as go at a time holds."""
     chunk = int(overheads().prefill_chunk_tokens.value)
     text = unit_of(model.shape) == "token"
@@ -162,6 +169,10 @@ def _counted_serving(model: Model, setup: Setup) -> dict[str, int]:
     blocks = _shard(setup.context, setup.block_tokens) * setup.block_tokens
     context = blocks if setup.cache == "paged" and text else setup.context
     one, several = served_pass(model, 1, context), served_pass(model, rows, setup.context)
+    if isinstance(one, Unknown):
+        return one
+    if isinstance(several, Unknown):
+        return several
     narrower = get_precision(setup.cache_precision).bits / LEAST_WORK_BITS
     return {"cache": ceil(setup.batch * one.cache_bytes * narrower), "working": several.working_bytes}
 

@@ -75,7 +75,9 @@ def held(model: Model, stage: Stage, tensor: int) -> Held:
         rest = parts["norms"]
         return Held(model.params_total - rest, rest, 0, None, 0, None)
     if isinstance(shape, CountedShape):
-        return Held(shape.matrices, shape.rest, 0, shape.block or None, 0, shape.edges)
+        frozen = sum(round(part.params.value) for part in model.extra)
+        frozen += shape.denoising.buffers if shape.denoising else 0
+        return Held(shape.matrices, shape.rest, frozen, shape.block or None, 0, shape.edges)
     # Only the denoiser of a pipeline is trained; text encoders and the image decoder stay as they are.
     trained = component_params(shape, DENOISER) or sum(round(part.params.value) for part in shape.components)
     return Held(trained, 0, model.params_total - trained, None, 0, None)

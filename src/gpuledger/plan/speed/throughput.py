@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.models import CountedShape, Model, TransformerShape
-from gpuledger.catalog.models.shapes import longest_sequence
+from gpuledger.catalog.models.shapes import autoencodes, denoising, longest_sequence
+from gpuledger.plan.fitting.sources import counted_by
 from gpuledger.plan.memory.paged import room_bytes
 from gpuledger.plan.memory.parts import memory
 from gpuledger.plan.setup import Setup, check
 from gpuledger.plan.speed.facts import Decode, ErrorSpread, Way, all_reduce_s, factors, links, spread, way
+from gpuledger.plan.speed.images import denoised_s
 from gpuledger.plan.speed.steps import StepLoad, compute_peak, data_way, exchange_s, optimizer_s, step_load, work
 from gpuledger.plan.speed.traced import traced_flop, traced_optimizer_s, traced_work
 from gpuledger.plan.tracing import is_traced
@@ -20,6 +22,8 @@ from gpuledger.units import Unknown
 # The share of a micro-batch's work that is backward: gradients travel while it runs.
 BACKWARD_SHARE = 2 / 3
 MICRO_BATCHES = 8
+_ERRORS_OF = {"moe": "models with experts in plain torch", "unchecked": "families whose formula was not checked",
+              "denoisers": "denoisers", "autoencoders": "an autoencoder"}  # fmt: skip
 STAGE_FILLS = 4  # micro-batches for each pipeline stage, by default
 
 
@@ -58,6 +62,17 @@ class DecodeRate:
 
 
 @dataclass(frozen=True)
+class ImageRate:
+    """Making images, all copies together; `batch_s` are the seconds of one batch with all its steps."""
+
+    rate: Rate
+    steps: int
+    step_s: float
+    pixels_s: float
+    batch_s: float
+
+
+@dataclass(frozen=True)
 class Throughput:
     """The answer; what does not apply to the mode is None."""
 
@@ -69,6 +84,7 @@ class Throughput:
     prefill: Rate | Unknown | None
     decode: tuple[DecodeRate, ...] | Unknown | None
     assumptions: tuple[str, ...]
+    images: ImageRate | Unknown | None = None
 
 
 def throughput(
@@ -84,6 +100,10 @@ def throughput(
             model.name, gpu.key, setup, _fits(model, gpu, setup), train, None, None,
             (*_train_words(model, gpu, setup, many, node_gbps), *differs),
         )  # fmt: skip
+    if denoising(model.shape):
+        words = (*_image_words(model, setup), *differs)
+        images = image_rate(model, gpu, setup)
+        return Throughput(model.name, gpu.key, setup, _fits(model, gpu, setup), None, None, None, words, images)
     return Throughput(
         model.name, gpu.key, setup, _fits(model, gpu, setup), None, prefill_rate(model, gpu, setup),
         decode_rates(model, gpu, setup), (*_serve_words(gpu, setup), *differs),
@@ -126,13 +146,37 @@ def train_rate(
     per_step = micro_batches * setup.micro_batch * length * setup.data
     return TrainRate(
         unit=unit_of(model.shape),
-        rate=_rate(per_step / step, spread((traced or facts).errors, "all")),
+        rate=_rate(per_step / step, train_errors(model, setup)),
         step_s=step,
         step_parts_s=parts,
         micro_batches=micro_batches,
         per_step=per_step,
         mfu_pct=_mfu(model, gpu, setup, per_step / length / step),
     )
+
+
+def train_errors(model: Model, setup: Setup) -> ErrorSpread:
+    """The errors of models like this one, traced or by formula; else of all."""
+    if is_traced(model, setup):
+        return _traced_errors(model)
+    kind = "moe" if getattr(model.shape, "experts", 0) else "all" if model.by_formula else "unchecked"
+    return spread(factors().train.errors, kind, "all")
+
+
+def _traced_errors(model: Model) -> ErrorSpread:
+    """Those of models that make images come before those of all."""
+    images = "autoencoders" if autoencodes(model.shape) else "denoisers" if denoising(model.shape) else "all"
+    return spread(factors().traced.errors, images, "all")
+
+
+def image_rate(model: Model, gpu: Gpu, setup: Setup) -> ImageRate | Unknown:
+    """Images per second with all their steps, in every copy a batch at a time."""
+    facts = factors().traced
+    made = denoised_s(model, gpu, setup, facts)
+    if isinstance(made, Unknown):
+        return made
+    rate = _rate(setup.data * setup.batch / made.total_s, _traced_errors(model))
+    return ImageRate(rate, made.steps, made.step_s, made.pixels_s, made.total_s)
 
 
 def _mfu(model: Model, gpu: Gpu, setup: Setup, sequences_per_s: float) -> float | Unknown:
@@ -221,7 +265,24 @@ def _train_words(model: Model, gpu: Gpu, setup: Setup, micro_batches: int, node_
     if setup.count > (per_node := links().gpus_per_node):
         words.append(f"{per_node} GPUs per node")
     facts = factors().traced if is_traced(model, setup) else factors().train
-    return [*words, f"factors: {facts.source} ({facts.as_of})", f"checked on: {facts.held_out}"]
+    if made := denoising(model.shape):
+        high, wide = (setup.image, setup.image) if setup.image else made.pixels
+        words.append(f"images of {high} x {wide} pixels; encoding images and prompts is not counted")
+    return [*words, f"factors: {facts.source} ({facts.as_of})", f"checked on: {facts.held_out}",
+            *_range_words(train_errors(model, setup))]  # fmt: skip
+
+
+def _range_words(errors: ErrorSpread) -> list[str]:
+    """Which runs the range is from, where it is not that of all."""
+    return [f"range: from {errors.rows} runs of {_ERRORS_OF[errors.of]}"] if errors.of in _ERRORS_OF else []
+
+
+def _image_words(model: Model, setup: Setup) -> list[str]:
+    words = [f"{setup.data} copies of the model" if setup.data > 1 else "one copy of the model"]
+    words += [*counted_by(model, setup), "encoding prompts is not counted; no compiled or cached steps"]
+    facts = factors().traced
+    words.append(f"factors: {facts.source} ({facts.as_of}); none of them was fitted to passes without gradients")
+    return [*words, *_range_words(_traced_errors(model))]
 
 
 def _serve_words(gpu: Gpu, setup: Setup) -> list[str]:

@@ -21,7 +21,8 @@ def fit_document(fit: Fit) -> Document:
     memory: list[Block] = [parts_table(fit), *(unknown if fit.not_known else [])]
     if fit.paged:
         most = f"{fit.paged.sequences:,} sequences {_held(fit, fit.paged)}; {fit.paged.asked:,} asked for."
-        memory.append(Prose(f"Paged cache: {most}"))
+        blocks = f"{fit.paged.blocks:,} blocks of {fit.paged.block_tokens} tokens: {fit.paged.tokens:,} tokens in all."
+        memory.append(Prose(f"Paged cache: {most} {blocks}"))
     remedies: list[Block] = [] if fit.fits else [remedies_table(fit)]
     if any(remedy.close for remedy in fit.remedies):
         remedies.append(Prose(f"! {BARELY}.", "note"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuledger.encode import encode
-from gpuledger.plan.speed.throughput import DecodeRate, Rate, Throughput, TrainRate
+from gpuledger.plan.speed.throughput import DecodeRate, ImageRate, Rate, Throughput, TrainRate
 from gpuledger.report.document import Block, Bullets, Document, Prose
 from gpuledger.report.documents import document_for
 from gpuledger.report.tables import Row, Table, cell, make_table
@@ -19,6 +19,8 @@ def throughput_document(answer: Throughput) -> Document:
     blocks: list[Block] = [_step(answer.train)] if isinstance(answer.train, TrainRate) else []
     if isinstance(answer.decode, tuple):
         blocks.append(_decode(answer.decode))
+    if isinstance(answer.images, ImageRate):
+        blocks.append(_images(answer.images))
     if isinstance(answer.prefill, Rate):
         blocks.append(Prose(f"Prefill (reading prompts): {_range(answer.prefill)} tokens/s."))
     return Document(
@@ -39,7 +41,9 @@ def _headline(answer: Throughput) -> str:
     if isinstance(answer.decode, tuple):
         last = answer.decode[-1]
         return f"{_range(last.rate)} tokens/s written: {what}, batch {last.batch}"
-    why = answer.train if isinstance(answer.train, Unknown) else answer.decode
+    if isinstance(answer.images, ImageRate):
+        return f"{_range(answer.images.rate)} images/s: {what}, batch {answer.setup.batch}, {answer.images.steps} steps"
+    why = next((one for one in (answer.train, answer.images) if isinstance(one, Unknown)), answer.decode)
     return f"Unknown: {what}: {why.why if isinstance(why, Unknown) else ''}"
 
 
@@ -61,6 +65,15 @@ def _step(train: TrainRate) -> Table:
     )
     total = (cell("step"), cell(number(train.step_s, 3), train.step_s))
     return make_table("step", "One optimizer step", ("Part", "Seconds"), "wn", rows, total=total, note=note)
+
+
+def _images(made: ImageRate) -> Table:
+    rows: list[Row] = [[f"{made.steps} denoising steps of {number(1000 * made.step_s)} ms",
+                        cell(number(made.steps * made.step_s, 2), made.steps * made.step_s)]]  # fmt: skip
+    if made.pixels_s:
+        rows.append(["from latents to pixels", cell(number(made.pixels_s, 2), made.pixels_s)])
+    total = (cell("batch"), cell(number(made.batch_s, 2), made.batch_s))
+    return make_table("images", "One batch of images", ("Part", "Seconds"), "wn", rows, total=total)
 
 
 def _decode(rates: tuple[DecodeRate, ...]) -> Table:

@@ -81,6 +81,7 @@ class Autocast(TorchFunctionMode):  # type: ignore[misc]
     _wide = frozenset({
         functional.layer_norm, functional.group_norm, functional.softmax, functional.log_softmax, torch.softmax,
         torch.Tensor.softmax, functional.cross_entropy, torch.pow, torch.Tensor.pow, torch.rsqrt, torch.exp,
+        functional.rms_norm, functional.interpolate, functional.mse_loss,
     })  # fmt: skip
 
     def __init__(self, attention: Attention) -> None:

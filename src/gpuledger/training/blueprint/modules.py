@@ -6,10 +6,13 @@ import importlib
 import importlib.util
 import inspect
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpuledger.errors import InputError, MissingExtra
 from gpuledger.training.runtime import first_line, need_torch
+
+if TYPE_CHECKING:
+    from gpuledger.training.blueprint.denoisers import Kind
 
 WHAT = "counting a model from its configuration"
 # Which head is trained where the configuration names none: the first of these mappings that has the type.
@@ -35,19 +38,20 @@ def need_transformers() -> Any:
         raise missing from error
 
 
-def installed() -> bool:
-    """Whether a model can be built here."""
-    return all(importlib.util.find_spec(name) is not None for name in ("torch", "transformers"))
+def installed(library: str = "transformers") -> bool:
+    """Whether a model of this library can be built here."""
+    return all(importlib.util.find_spec(name) is not None for name in ("torch", library))
 
 
 @dataclass(frozen=True)
 class Built:
-    """A module on the meta device, and which class of transformers it is."""
+    """A module on the meta device, and which class of its library it is; `denoises`: how, for one of diffusers."""
 
     module: Any
     name: str
     text: bool  # reads token ids
     attention: str  # sdpa or eager
+    denoises: Kind | None = None
 
 
 def build(fields: dict[str, Any], *, fp32: bool, full_attention: bool) -> Built:
@@ -68,6 +72,20 @@ def build(fields: dict[str, Any], *, fp32: bool, full_attention: bool) -> Built:
     text = getattr(module, "main_input_name", "input_ids") in ("input_ids", "input_features")
     attention = str(getattr(module.config, "_attn_implementation", "") or "eager")
     return Built(module.train(), type(module).__name__, text, attention)
+
+
+def count(fields: dict[str, Any], named: str) -> int:
+    """The parameters of exactly this class, head or none, such as the text encoder of an image generator."""
+    transformers, torch = need_transformers(), need_torch(WHAT)
+    config, kind = _config(transformers, fields), getattr(transformers, named, None)
+    if kind is None:
+        problem = f"transformers {transformers.__version__} has no class {named!r}"
+        raise InputError(problem, hint="a newer transformers may have it")
+    try:
+        return sum(one.numel() for one in _made(torch, kind, config, full_attention=False).parameters())
+    except Exception as error:
+        problem = f"transformers {transformers.__version__} could not build {named}: {first_line(error)}"
+        raise InputError(problem, hint="check the configuration, or give a newer transformers") from error
 
 
 def _config(transformers: Any, fields: dict[str, Any]) -> Any:

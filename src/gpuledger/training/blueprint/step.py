@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import lru_cache
-from inspect import signature
 from typing import Any
 
 from gpuledger.errors import InputError
-from gpuledger.training.blueprint.modules import Built, build, inputs, need_transformers
+from gpuledger.training.blueprint import denoisers, modules
+from gpuledger.training.blueprint.modules import Built
 from gpuledger.training.runtime import first_line
 
 # Lengths a module that loops over its sequence is traced at; longer ones follow the parabola through them.
@@ -28,6 +28,7 @@ class Asked:
     full_attention: bool = False
     recompute: bool = False
     accumulate: bool = True
+    image: int = 0  # pixels per side, for a denoiser; 0: the size of its configuration
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,11 @@ class Traced:
 
 @dataclass(frozen=True)
 class Weights:
-    """The parameters of a module: in matrices, and the rest; the largest repeated block; rows plus columns."""
+    """The parameters of a module: in matrices, and the rest; the largest repeated block; rows plus columns.
+
+    A denoiser has how it is run, the numbers it holds and does not train (a table of positions), and the pixels of the
+    images it was made for.
+    """
 
     name: str
     matrices: int
@@ -65,13 +70,16 @@ class Weights:
     tensors: int
     text: bool
     longest: int
-    version: str
+    built_by: str
+    buffers: int = 0
+    denoises: denoisers.Kind | None = None
+    pixels: tuple[int, int] = (0, 0)
 
 
 @lru_cache(maxsize=REMEMBERED)
 def weights(config: str) -> Weights:
     """What a configuration (JSON) has for parameters, counted on the meta device."""
-    built = build(json.loads(config), fp32=False, full_attention=False)
+    built = module_of(config, False, False)
     import torch
 
     matrices = edges = 0
@@ -97,8 +105,23 @@ def weights(config: str) -> Weights:
         tensors=len(every),
         text=built.text,
         longest=_longest(built),
-        version=str(need_transformers().__version__),
+        built_by=_library(built),
+        buffers=sum(one.numel() for one in built.module.buffers()) if built.denoises else 0,
+        denoises=built.denoises,
+        pixels=_pixels(built),
     )
+
+
+def _library(built: Built) -> str:
+    made = denoisers.need_diffusers() if built.denoises else modules.need_transformers()
+    return f"{made.__name__} {made.__version__}"
+
+
+def _pixels(built: Built) -> tuple[int, int]:
+    if built.denoises is None:
+        return (0, 0)
+    high, wide = denoisers.sides(built.module.config, built.denoises, 0)
+    return high * built.denoises.pixels, wide * built.denoises.pixels
 
 
 def _size(part: Any) -> int:
@@ -107,6 +130,8 @@ def _size(part: Any) -> int:
 
 def _longest(built: Built) -> int:
     """The longest sequence the module can read; 0 where nothing limits it."""
+    if built.denoises:
+        return 0
     text = built.module.config.get_text_config()
     names = ("max_position_embeddings", "max_target_positions", "n_positions", "max_sequence_length", "max_seq_len")
     return next((int(getattr(text, name)) for name in names if isinstance(getattr(text, name, None), int)), 0)
@@ -117,7 +142,7 @@ def traced(config: str, asked: Asked) -> Traced:
     """One step of a configuration (JSON) on the meta device."""
     from gpuledger.training.blueprint.watch import TooLong
 
-    built = _module(config, asked.fp32 or asked.autocast, asked.full_attention)
+    built = module_of(config, asked.fp32 or asked.autocast, asked.full_attention)
     if asked.recompute:
         _checkpointed(built, on=True)
     try:
@@ -128,7 +153,7 @@ def traced(config: str, asked: Asked) -> Traced:
         raise
     except Exception as error:
         problem = f"{built.name} could not run one step on the meta device: {first_line(error)}"
-        hint = "its control flow may depend on values; measure it on a GPU instead"
+        hint = "its control flow may depend on values, or it reads more than usual; measure it on a GPU instead"
         raise InputError(problem, hint=hint) from error
     finally:
         if asked.recompute:
@@ -136,16 +161,31 @@ def traced(config: str, asked: Asked) -> Traced:
 
 
 @lru_cache(maxsize=4)
-def _module(config: str, fp32: bool, full_attention: bool) -> Built:
-    return build(json.loads(config), fp32=fp32, full_attention=full_attention)
+def module_of(config: str, fp32: bool, full_attention: bool) -> Built:
+    """The module a configuration (JSON) describes, remembered."""
+    fields = json.loads(config)
+    maker = denoisers if denoisers.CLASS in fields else modules
+    return maker.build(fields, fp32=fp32, full_attention=full_attention)
+
+
+def batch(built: Built, rows: int, sequence: int, image: int = 0) -> dict[str, Any]:
+    """One micro-batch as the module reads it; `sequence` is the length of a denoiser's prompts."""
+    if built.denoises:
+        return denoisers.inputs(built, rows, sequence, image)
+    return modules.inputs(built, rows, sequence)
 
 
 def _checkpointed(built: Built, *, on: bool) -> None:
     if not on:
-        built.module.gradient_checkpointing_disable()
+        off = "disable_gradient_checkpointing" if built.denoises else "gradient_checkpointing_disable"
+        getattr(built.module, off)()
         return
-    if not getattr(built.module, "supports_gradient_checkpointing", False):
+    able = "_supports_gradient_checkpointing" if built.denoises else "supports_gradient_checkpointing"
+    if not getattr(built.module, able, False):
         raise InputError(f"{built.name} has no gradient checkpointing", hint="leave recompute out")
+    if built.denoises:
+        built.module.enable_gradient_checkpointing()
+        return
     built.module.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
 
 
@@ -158,12 +198,12 @@ def _run(built: Built, asked: Asked, sequence: int) -> Traced:
     every = [one for one in built.module.parameters() if one.requires_grad]
     for one in every:
         one.grad = torch.empty_like(one) if asked.accumulate else None
-    given = inputs(built, asked.micro_batch, sequence)
+    given = batch(built, asked.micro_batch, sequence, asked.image)
     mine = (*built.module.parameters(), *built.module.buffers(), *(p.grad for p in every if p.grad is not None))
     watch = Watch(mine)
     watch.hold(given.values())
     with as_on_gpu(autocast=asked.autocast) as attention, watch:
-        loss = _loss(built.module(**given))
+        loss = _loss(built.module(**given), denoises=built.denoises is not None)
         kept = watch.now
         attended = attention.forward_flop
         loss.backward()
@@ -182,48 +222,14 @@ def _run(built: Built, asked: Asked, sequence: int) -> Traced:
     )
 
 
-@dataclass(frozen=True)
-class Served:
-    """A forward pass without gradients: the cache it leaves, and what it holds in addition at most."""
-
-    cache_bytes: int
-    working_bytes: int
-    product_flop: int
-    attention_flop: int
-
-
-@lru_cache(maxsize=REMEMBERED)
-def served(config: str, batch: int, context: int) -> Served:
-    """Prompts read in one pass in bf16."""
-    import torch
-
-    from gpuledger.training.blueprint.kernels import as_on_gpu
-    from gpuledger.training.blueprint.watch import Watch
-
-    built = _module(config, False, False)
-    given = {name: value for name, value in inputs(built, batch, context).items() if name != "labels"}
-    if built.module.config.is_encoder_decoder and "decoder_input_ids" not in given:
-        given["decoder_input_ids"] = torch.zeros(batch, context, dtype=torch.long, device="meta")
-    if "use_cache" in signature(built.module.forward).parameters:
-        given["use_cache"] = True
-    built.module.eval()
-    watch = Watch((*built.module.parameters(), *built.module.buffers()))
-    try:
-        with torch.no_grad(), as_on_gpu(autocast=False) as attention, watch:
-            out = built.module(**given)
-            cache = next((out[name] for name in ("past_key_values", "cache_params") if out.get(name) is not None), None)
-            del out
-            kept = watch.now
-            del cache
-    finally:
-        built.module.train()
-    return Served(kept, watch.peak - kept, watch.flop, attention.forward_flop)
-
-
-def _loss(out: Any) -> Any:
+def _loss(out: Any, *, denoises: bool) -> Any:
     loss = getattr(out, "loss", None)
     if loss is None:
         loss = next(value for value in out.values() if hasattr(value, "mean"))
+    if denoises:  # the mean square of what is left of the noise
+        import torch
+
+        return torch.nn.functional.mse_loss(loss.float(), torch.zeros_like(loss, dtype=torch.float32))
     return loss.float().mean()
 
 
