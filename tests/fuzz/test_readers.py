@@ -65,5 +65,5 @@ def test_the_command_prints_a_row_per_target(tmp_path):
     done = subprocess.run([sys.executable, str(HERE / "run.py"), *asked], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     rows = [line.split(" | ") for line in done.stdout.splitlines() if line.startswith("| ")]
-    assert [row[0] for row in rows[1:]] == ["| claims", "| carbon intensity", "| all"]
+    assert [row[0] for row in rows[1:]] == ["| carbon intensity", "| claims", "| all"]
     assert int(rows[-1][1]) == sum(int(cell) for cell in rows[-1][2:7])

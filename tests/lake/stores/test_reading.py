@@ -58,7 +58,7 @@ def test_replaced_files_go_after_a_while(place, tmp_path, monkeypatch):
     work({"lake": place, "files": [write(tmp_path / "3.parquet", offset=300)]})
     named = {p.file for p in lake.manifest().parts} | {r.rpartition("/")[2] for r in lake.manifest().replaced}
     assert keys(lake, "samples") == named
-    assert len(keys(lake, "ledger")) == 2 * 5, "tables of older generations stay"
+    assert len(keys(lake, "ledger")) == 2 * 6, "tables of older generations stay"
     assert not before & keys(lake, "ledger")
     assert assert_whole(lake) == 480
 

@@ -7,6 +7,7 @@ attempted on the local disk.
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import zlib
@@ -76,6 +77,10 @@ class StorePath(PosixPath):
             raise FileNotFoundError(2, os.strerror(2), str(self))
         self._bucket.delete([self.address.key])
 
+    def open(self, mode: str = "r", *_given: Any, **_more: Any) -> Any:
+        """The whole object as a stream of bytes; nothing else can be opened in place."""
+        return io.BytesIO(self.read_bytes()) if mode == "rb" else self._refused()
+
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:  # noqa: ARG002
         """Size and time of the object; the time differs whenever its content does."""
         found = self._entry or self._bucket.head(self.address.key)
@@ -132,7 +137,7 @@ class StorePath(PosixPath):
     def _refused(self, *_given: Any, **_more: Any) -> NoReturn:
         raise NotImplementedError(f"{self}: an object is not a local file")
 
-    open = iterdir = rename = replace = rglob = write_text = symlink_to = hardlink_to = chmod = _refused
+    iterdir = rename = replace = rglob = write_text = symlink_to = hardlink_to = chmod = _refused
 
 
 def place_of(place: str | Path) -> Path:
