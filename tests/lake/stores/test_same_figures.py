@@ -45,7 +45,7 @@ STEPS = [
     ["anomalies", "--json"],
     ["export", "metrics"],
     ["plan", "migrate", "--json"],
-    ["tidy", "--fold-older-than", "1d", "--json"],
+    ["tidy", "--fold-older-than", "1d", "--keep-samples", "--json"],
     ["audit", "--json"],
     ["tidy", "--fold-older-than", "1d", "--drop-samples-older-than", "2d", "--yes", "--json"],
     ["analyze", "--json"],
