@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from cost.fleets import POWER, UTIL, lake_of, mig, samples
 from gpuledger.advice.asking import paying
 from gpuledger.errors import InputError, LakeError
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.tui.drawing import charts
+from gpuledger.tui.fleet import totals
 from gpuledger.tui.lake_view import LakeView
 from gpuledger.units import Unknown
 
@@ -51,6 +53,15 @@ def test_the_newest_hour(lake):
     assert gpu.recent[-2:] == pytest.approx((60, 60))
     assert isinstance(gpu.realized_pct, Unknown)
     assert isinstance(gpu.processes, Unknown)
+
+
+def test_the_power_of_a_board_counts_once_whatever_slices_it_has(tmp_path):
+    use = {UTIL: 90, POWER: 300}
+    rows = [row for s in "123" for row in samples(range(60), "GPU-m", **mig(s, "2g.20gb"), **use)]
+    lake = lake_of(tmp_path, rows + samples(range(60), "GPU-w", **use))
+    fleet = view(lake).look()
+    assert [gpu.power_w for gpu in fleet.gpus] == pytest.approx([300] * 4)
+    assert totals(fleet.gpus).power_w == pytest.approx(600)
 
 
 def test_it_follows_the_lake(lake, tmp_path):

@@ -21,6 +21,8 @@ COLORS = {
     "idle_held": "#7a4bb0", "unobserved": "#c5c9cf",
 }  # fmt: skip
 PER_HOUR, RATIO = "currencyUSD", "percentunit"
+# Every slice of a board has the board's power: it counts once.
+_BOARD_POWER = 'max by (cluster, gpu) (gpuledger_gpu_power_watts{cluster=~"$cluster"})'
 Kind = Literal["stat", "timeseries", "barchart", "table", "bargauge"]
 
 
@@ -91,8 +93,8 @@ def panels() -> Sequence[Panel]:
             [_now('topk(15, gpuledger_gpu_waste_usd_per_hour{cluster=~"$cluster"})', "{{name}}")], 12, 9,
         ),
         Panel(
-            "timeseries", "Power", "Sum over GPUs.", "watt",
-            [Query('sum by (cluster) (gpuledger_gpu_power_watts{cluster=~"$cluster"})', "{{cluster}}")], 12, 9, True,
+            "timeseries", "Power", "Sum over boards; MIG slices of a board report its power together.", "watt",
+            [Query(f"sum by (cluster) ({_BOARD_POWER})", "{{cluster}}")], 12, 9, True,
         ),
         Panel(
             "table", "GPUs with faults", "XID errors and failed row remappings in the last hour.", "short",

@@ -18,7 +18,7 @@ from gpuledger.efficiency.lately import Lately, Mode, lately
 from gpuledger.efficiency.naming import Placed, gpu_name, sort_name
 from gpuledger.efficiency.statement import GpuRow
 from gpuledger.encode import Json, iso
-from gpuledger.lake.batch import device_name
+from gpuledger.lake.batch import board_of, device_name
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.units import Range, Unknown
@@ -102,7 +102,10 @@ class Fleet:
 
 @dataclass(frozen=True)
 class Totals:
-    """The GPUs together; dollars are of the `priced` ones, means of those whose figure is known."""
+    """The GPUs together; dollars are of the `priced` ones, means of those whose figure is known.
+
+    Watts count a board once, however many MIG slices of it there are.
+    """
 
     gpus: int
     util_pct: Figure
@@ -125,7 +128,7 @@ def totals(gpus: Sequence[GpuNow]) -> Totals:
     waste = Waste(_sum(w.usd_per_h for w in wasted), unrated)
     realized = [gpu.realized_pct.middle for gpu in gpus if isinstance(gpu.realized_pct, Range)]
     return Totals(
-        len(gpus), _mean([gpu.util_pct for gpu in gpus]), _mean(realized), _total([gpu.power_w for gpu in gpus]),
+        len(gpus), _mean([gpu.util_pct for gpu in gpus]), _mean(realized), _power(gpus),
         len(priced), _sum(rates) if rates else none, waste if wasted else none,
     )  # fmt: skip
 
@@ -143,9 +146,14 @@ def _mean(figures: Sequence[Figure]) -> Figure:
     return sum(found) / len(found) if found else Unknown("not known of any GPU")
 
 
-def _total(figures: Sequence[Figure]) -> Figure:
-    found = _known(figures)
-    return sum(found) if found else Unknown("not known of any GPU")
+def _power(gpus: Sequence[GpuNow]) -> Figure:
+    """Watts of the boards: power is read for the whole board, so that its MIG slices repeat it."""
+    boards: dict[str, float] = {}
+    for gpu in gpus:
+        if not isinstance(gpu.power_w, Unknown):
+            board = board_of(gpu.device)
+            boards[board] = max(gpu.power_w, boards.get(board, 0.0))
+    return sum(boards.values()) if boards else Unknown("not known of any GPU")
 
 
 def look(lake: Lake, scope: Scope, terms: Terms, source: str, at_ms: int, window_s: float) -> Fleet:
