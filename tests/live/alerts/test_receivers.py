@@ -57,6 +57,7 @@ def test_figures_and_owners_in_words():
     amounts = [(3.0, "rows"), (1.0, "driver errors"), (12.34, "points"), (1234.5, "% of the budget"), (None, "min")]
     words = ["3 rows", "1 driver error", "12.3 points", "1,234 % of the budget", "unknown"]
     assert [figure(*one) for one in amounts] == words
+    assert [owner_text(o) for o in (Owner(), Owner(team="a"), Owner(namespace="n", run_id="7"))] == ["", "a", "n/7"]
 
 
 # -- webhook and Slack
