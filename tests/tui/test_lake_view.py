@@ -77,10 +77,20 @@ def test_it_follows_the_lake(lake, tmp_path):
     assert [gpu.util_pct for gpu in fleet.gpus] == pytest.approx([90, 60])
 
 
-def test_a_gpu_without_samples_in_the_window_is_not_shown(lake, tmp_path):
+def test_a_gpu_that_stopped_reporting_is_lost_and_still_costs(lake, tmp_path):
     import_files(lake, [write(tmp_path / "c.csv", range(600, 700), host="n2")])
+    first, second = view(lake).look().gpus
+    assert (first.host, first.state, second.host) == ("n1", "lost", "n2")
+    assert isinstance(first.util_pct, Unknown)
+    assert "2026-01-20 02:00" in first.util_pct.why
+    assert (first.usd_per_h, first.owners) == (2, ("serving",))
+    assert totals([first, second]).waste.unrated_usd_per_h >= 2
+    assert [gpu.state for gpu in view(lake, window_ms=86_400_000).look().gpus if gpu.state == "lost"] == []
+
+
+def test_a_gpu_that_was_not_seen_for_a_day_is_not_shown(lake, tmp_path):
+    import_files(lake, [write(tmp_path / "c.csv", range(3000, 3060), host="n2")])
     assert [gpu.host for gpu in view(lake).look().gpus] == ["n2"]
-    assert [gpu.host for gpu in view(lake, window_ms=86_400_000).look().gpus] == ["n1", "n2"]
 
 
 def test_hours_without_samples_are_holes_in_the_history(lake, tmp_path):

@@ -23,7 +23,7 @@ COLORS = {
 PER_HOUR, RATIO = "currencyUSD", "percentunit"
 # Every slice of a board has the board's power: it counts once.
 _BOARD_POWER = 'max by (cluster, gpu) (gpuledger_gpu_power_watts{cluster=~"$cluster"})'
-Kind = Literal["stat", "timeseries", "barchart", "table", "bargauge"]
+Kind = Literal["stat", "timeseries", "table", "bargauge"]
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,9 @@ _VARIABLES = (("cluster", "gpuledger_gpu_paid_usd_per_hour"), ("namespace", "gpu
 
 def _source() -> dict[str, Any]:
     return {
-        "name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus", "current": {},
-        "hide": 0, "refresh": 1, "regex": "", "multi": False, "includeAll": False,
+        "name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus",
+        "current": {"text": "default", "value": "default"}, "hide": 0, "refresh": 1, "regex": "", "multi": False,
+        "includeAll": False,
     }  # fmt: skip
 
 
@@ -185,14 +186,24 @@ def _custom(panel: Panel) -> dict[str, Any]:
 
 
 def _options(kind: Kind) -> dict[str, Any]:
+    """Every option that Grafana's model of the panel requires."""
     newest = {"calcs": ["lastNotNull"], "fields": "", "values": False}
+    legend = {"displayMode": "list", "placement": "bottom", "showLegend": True, "calcs": []}
     if kind == "stat":
-        return {"reduceOptions": newest, "colorMode": "value", "graphMode": "none", "textMode": "auto"}
+        return {
+            "reduceOptions": newest, "colorMode": "value", "graphMode": "none", "textMode": "auto", "wideLayout": True,
+            "justifyMode": "auto", "orientation": "auto", "showPercentChange": False,
+            "percentChangeColorMode": "standard",
+        }  # fmt: skip
     if kind == "bargauge":
-        return {"reduceOptions": newest, "orientation": "horizontal", "displayMode": "basic", "showUnfilled": False}
+        return {
+            "reduceOptions": newest, "orientation": "horizontal", "displayMode": "basic", "showUnfilled": False,
+            "legend": {**legend, "showLegend": False}, "valueMode": "color", "namePlacement": "auto",
+            "sizing": "auto", "minVizWidth": 8, "minVizHeight": 16, "maxVizHeight": 300,
+        }  # fmt: skip
     if kind == "table":
-        return {"showHeader": True, "sortBy": [{"displayName": "Value", "desc": True}]}
-    return {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi", "sort": "desc"}}
+        return {"frameIndex": 0, "showHeader": True, "sortBy": [{"displayName": "Value", "desc": True}]}
+    return {"legend": legend, "tooltip": {"mode": "multi", "sort": "desc"}}
 
 
 def _colors() -> list[dict[str, Any]]:

@@ -11,7 +11,8 @@ from decimal import Decimal
 from typing import Literal
 
 from gpuledger.catalog.thresholds import load_thresholds
-from gpuledger.cost.build import Terms, cost_statement
+from gpuledger.cost.build import Terms, cost_statement, prices_of
+from gpuledger.cost.pricing import Price, PriceChoice, price_for
 from gpuledger.cost.statement import WASTE, GpuCost, PriceUsed, Times
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.lately import Lately, Mode, lately
@@ -209,3 +210,20 @@ def blank(device: str, placed: Placed, instance: str | None, model: str | None, 
         device, gpu_name(placed, instance), sort_name(placed), placed.host, model, state, unknown, unknown, unknown,
         unknown, unknown, unknown, unknown, unknown, unknown, unknown, "", (), unknown,
     )  # fmt: skip
+
+
+def with_price(gpu: GpuNow, instance: str | None, terms: Terms) -> GpuNow:
+    """A GPU without readings with what it costs all the same; of a MIG slice its share would be needed."""
+    price = Unknown("its share of the board is unknown") if instance else listed_price(gpu.gpu_model, terms)
+    if isinstance(price, Unknown):
+        return replace(gpu, usd_per_h=price)
+    return replace(gpu, usd_per_h=price.usd_per_h, price=price.words)
+
+
+def listed_price(model: str | None, terms: Terms) -> Price | Unknown:
+    """What a GPU without readings costs, as far as its model says."""
+    if terms.get("inventory") is not None:
+        return Unknown("the inventory prices it as soon as there are readings")
+    given = prices_of(terms.get("price"))
+    choice = PriceChoice(given, terms.get("instance"), terms.get("region"), tuple(terms.get("own", ())))
+    return price_for(model, choice)
