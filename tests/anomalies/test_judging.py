@@ -57,9 +57,10 @@ def test_a_drift_is_named_as_growing():
 
 @pytest.mark.parametrize("seed", range(4))
 def test_seven_peers_are_enough_for_a_gpu_that_was_slow_before_the_window(seed):
-    values = clocks(seed, hours=168)
-    values[3] += np.log(0.93)
-    made = found(fleet({"clock": values}))
+    values = {name: clocks(seed + 10 * i, hours=168) for i, name in enumerate(("clock", "work", "power", "memory"))}
+    values |= {name: 60 + 100 * noise(seed, hours=168) for name in ("util", "working", "heat", "capped")}
+    values["clock"][3] += np.log(0.94)
+    made = found(fleet(values))
     assert named(made) == [("GPU-003", "clock")]
     assert made.findings[0].from_start
 
