@@ -140,7 +140,7 @@ def map_os_error(error: OSError, path: str | Path, doing: str) -> GpuledgerError
 
 
 def entry_at_fault(raw: object, kind: type[Any], field: str, error: msgspec.ValidationError) -> str:
-    """A path with [...] as the entry that is meant: the one that is wrong by itself too."""
+    """The path of what is wrong: [...] becomes the entry that is wrong by itself too, and a missing field is added."""
     before, gap, after = field.partition("[...]")
     steps = re.findall(r"[^.\[\]$]+", before)
     for key in _entries(raw, steps) if gap else ():
@@ -149,7 +149,8 @@ def entry_at_fault(raw: object, kind: type[Any], field: str, error: msgspec.Vali
         except msgspec.ValidationError as same:
             if str(same) == str(error):
                 return entry_at_fault(raw, kind, f"{before}.{key}{after}", error)
-    return field
+    missing = re.match(r"Object missing required field `(\w+)`", str(error))
+    return f"{field}.{missing[1]}" if missing else field
 
 
 def _entries(raw: object, steps: Sequence[str]) -> list[str]:

@@ -276,9 +276,7 @@ def convert(raw: object, kind: type[T], path: str, section: str = "") -> T:
     except msgspec.ValidationError as error:
         problem, _, where = str(error).partition(" - at `")
         field = entry_at_fault(raw, kind, where.rstrip("`") or "$", error)
-        missing = re.match(r"Object missing required field `(\w+)`", problem)
-        field = f"{field}.{missing[1]}" if missing else field
-        problem = "is missing" if missing else f"{problem.replace('`', '')} (found {value_at(raw, field)})"
+        problem = "is missing" if "missing required" in problem else f"{problem} (found {value_at(raw, field)})"
         if section:
             inside = field.removeprefix("$").removeprefix(".")
             direct = re.match(rf"{section}\b", inside)
