@@ -5,9 +5,10 @@
 
 Each world is a fleet of 48 GPUs on four works; four of its GPUs break at some hour of its middle half, each in its own
 way and size. A clean world has none: each GPU named there is a false alarm. An older world is one of 16 GPUs on two
-works of eight, two of which broke before its first sample; its GPUs that are well count for precision. What is scored is the answer of
-`gpuledger anomalies`: the file is imported into a lake, posted, and the statement is made. --real: readings of real
-GPUs and their mapping file; nothing is known to be broken there, so each GPU named counts as a false alarm.
+works of eight, two of which broke before its first sample; its GPUs that are well count for precision. What is scored
+is the answer of `gpuledger anomalies`: the file is imported into a lake, posted, and the statement is made. --real:
+readings of real GPUs and their mapping file; nothing is known to be broken there, so each GPU named counts as a false
+alarm.
 """
 
 from __future__ import annotations
