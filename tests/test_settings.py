@@ -12,6 +12,7 @@ from gpuledger.advice.limits import load_limits
 from gpuledger.catalog.thresholds import LAYER, load_thresholds
 from gpuledger.cost.user_settings import set_budgets, set_prices, set_teams
 from gpuledger.errors import FactError, FileFault
+from gpuledger.live.alerts.limits import load_alerts
 from gpuledger.scaling.grades import load_scaling_thresholds
 from gpuledger.training.tune.choices import load_plan
 
@@ -97,13 +98,15 @@ def test_a_working_folder_that_is_gone_is_no_error(tmp_path, monkeypatch):
         ("[advice.idle]\nidle_havy = 0.3\n", load_limits, "advice.idle.idle_havy", ("(line 2)", "idle_heavy")),
         ("[advice]\nidle = 1\n", load_limits, "advice.idle", ("(found 1)", "(line 2)")),
         ("[grades.sucess]\nlimits = [1.0]\n", load_scaling_thresholds, "grades.sucess", ("(line 1)", "success")),
-        ("[grades.tail]\nlimits = 'low'\n", load_scaling_thresholds, "grades[...].limits", ("(line 2)",)),
+        ("[grades.tail]\nlimits = 'low'\n", load_scaling_thresholds, "grades.tail.limits", ("(line 2)",)),
         ("[tuning]\nmin_gain = 0.5\n", load_plan, "tuning.min_gain", ("(line 2)", "min_gain_ratio")),
-        ("[teams]\nml = 1\n", set_teams, "teams[...]", ("`str`", "(line 2)")),
+        ("[teams]\nml = 1\n", set_teams, "teams.ml", ("`str`", "(line 2)")),
         ("[prices]\nH1000 = 2.5\n", set_prices, "prices.H1000", ("H1000", "H100-")),
-        ("[prices]\nA10G = -1\n", set_prices, "prices[...]", ("(line 2)",)),
+        ("[prices]\nA10G = -1\n", set_prices, "prices.A10G", ("(line 2)",)),
         ("[prices]\nA10G = 9999999\n", set_prices, "prices.A10G", ("not a price",)),
-        ("[budgets]\nml = 0\n", set_budgets, "budgets[...]", ("(line 2)",)),
+        ("[alerts.rules.idle_held]\nfire = 'x'\n", load_alerts, "alerts.rules.idle_held.fire", ("'x'", "(line 2)")),
+        ("[alerts.receivers.a]\nkind = 'webhook'\n", load_alerts, "alerts.receivers.a.url", ("is missing",)),
+        ("[budgets]\nml = 0\n", set_budgets, "budgets.ml", ("(line 2)",)),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_names_file_field_and_the_nearest(tmp_path, text, load, field, words):

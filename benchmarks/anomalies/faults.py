@@ -34,6 +34,11 @@ def heat(world: World, gpu: int, hour: int, size: float, _: np.random.Generator)
     _slow_clock(world, rows, gpu, 1 - ramp * size)
 
 
+def hot(world: World, gpu: int, hour: int, size: float, _: np.random.Generator) -> None:
+    """Bad cooling: hotter by so many degrees, at the same clock."""
+    world.columns[TEMP][_from(world, hour), gpu] += size
+
+
 def power_cap(world: World, gpu: int, hour: int, size: float, _: np.random.Generator) -> None:
     """A power limit is set below what the work draws: the clock gives way sample by sample."""
     rows = _from(world, hour)
@@ -117,4 +122,12 @@ FAULTS = (
     Fault("XID storm, per hour", xid_storm, (0.05, 0.2, 1.0), frozenset({"driver errors"})),
     Fault("sudden slowdown", slowdown, _SLOWER, frozenset({"slow", "memory"})),
     Fault("slow drift", drift, (0.1, 0.2, 0.3), frozenset({"slow", "memory"})),
+)
+# What a GPU may have had for longer than its readings reach back: it neither grows nor comes and goes.
+_OLD = (0.05, 0.07, 0.1, 0.2)
+OLDER = (
+    Fault("power cap set", power_cap, _OLD, frozenset({"power limit", "clock"})),
+    Fault("clock stuck low", low_clock, _OLD, frozenset({"clock", "power limit"})),
+    Fault("slow at the same work", slowdown, _OLD, frozenset({"slow", "memory"})),
+    Fault("badly cooled, °C", hot, (10.0, 14.0, 20.0), frozenset({"heat"})),
 )

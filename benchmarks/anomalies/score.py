@@ -1,12 +1,14 @@
 """How many broken GPUs are named, and how many that are well? Faults put into a fleet, through import and statement.
 
-    python benchmarks/anomalies/score.py [--worlds 31] [--clean 6] [--days 14] [--real FILE --map FILE]
+    python benchmarks/anomalies/score.py [--worlds 31] [--clean 6] [--older 12] [--days 14] [--real FILE --map FILE]
         [--update docs/results/anomalies.md] [--json]
 
 Each world is a fleet of 48 GPUs on four works; four of its GPUs break at some hour of its middle half, each in its own
-way and size. A clean world has none: each GPU named there is a false alarm. What is scored is the answer of
-`gpuledger anomalies`: the file is imported into a lake, posted, and the statement is made. --real: readings of real
-GPUs and their mapping file; nothing is known to be broken there, so each GPU named counts as a false alarm.
+way and size. A clean world has none: each GPU named there is a false alarm. An older world is one of 16 GPUs on two
+works of eight, two of which broke before its first sample; its GPUs that are well count for precision. What is scored
+is the answer of `gpuledger anomalies`: the file is imported into a lake, posted, and the statement is made. --real:
+readings of real GPUs and their mapping file; nothing is known to be broken there, so each GPU named counts as a false
+alarm.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from faults import FAULTS, Fault
-from world import GPUS, World, make, write
+from faults import FAULTS, OLDER, Fault
+from world import GPUS, SMALL, World, make, write
 
 import gpuledger
 from gpuledger.anomalies.statement import AnomalyStatement
@@ -62,6 +64,19 @@ def broken_world(seed: int, days: float) -> tuple[World, dict[int, tuple[Fault, 
         hour = int(chance.integers(hours // 4, 3 * hours // 4))
         fault.apply(world, gpu, hour, size, chance)
         broken[gpu] = (fault, size, hour)
+    return world, broken
+
+
+def older_world(seed: int, days: float) -> tuple[World, dict[int, tuple[Fault, float, int]]]:
+    """A small fleet with one GPU of each work that was broken before the first sample."""
+    world, chance = make(seed, days, works=SMALL), np.random.default_rng([seed, 3])
+    every = [(fault, size) for fault in OLDER for size in fault.sizes]
+    broken = {}
+    for work in range(len(SMALL)):
+        fault, size = every[(len(SMALL) * seed + work) % len(every)]
+        gpu = work * SMALL[0][-1] + int(chance.integers(SMALL[0][-1]))
+        fault.apply(world, gpu, 0, size, chance)
+        broken[gpu] = (fault, size, 0)
     return world, broken
 
 
@@ -135,6 +150,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--worlds", type=int, default=31)
     parser.add_argument("--clean", type=int, default=6)
+    parser.add_argument("--older", type=int, default=12)
     parser.add_argument("--days", type=float, default=14.0)
     parser.add_argument("--first-seed", type=int, default=1000)
     parser.add_argument("--real", type=Path, help="real readings to count false alarms on")
@@ -148,11 +164,19 @@ def main() -> None:
         found, named = judge(world, statement_of(world), broken)
         cases += found
         wrong += named
+    older, older_wrong = list[Case](), list[str]()
+    for seed in range(asked.first_seed + 900, asked.first_seed + 900 + asked.older):
+        world, broken = older_world(seed, asked.days)
+        found, named = judge(world, statement_of(world), broken)
+        older += found
+        older_wrong += named
     clean = 0
     for seed in range(asked.first_seed + 500, asked.first_seed + 500 + asked.clean):
         clean += len({f.gpu_uuid for f in statement_of(make(seed, asked.days)).findings})
     days = asked.days * GPUS
     made = summary(cases, wrong, clean, asked.clean * days, asked.worlds * days) | {"seconds": time.monotonic() - began}
+    older_days = asked.older * asked.days * sum(work[-1] for work in SMALL)
+    made["older"] = summary(older, older_wrong, 0, 0, older_days)
     if asked.real:
         made["real"] = real(asked.real, asked.map)
     if asked.update:
@@ -164,11 +188,7 @@ def main() -> None:
 
 def markdown(made: dict[str, Any]) -> str:
     """The same as a part of a page."""
-    by_fault: dict[str, list[str]] = defaultdict(list)
-    for row in made["by_fault"]:
-        by_fault[row["fault"]].append(f"{row['size']:g}: {row['named']} of {row['cases']}")
-    rows = [f"| {fault} | {'; '.join(found)} |" for fault, found in by_fault.items()]
-    table = "\n".join(["| fault | named, by size |", "| --- | --- |", *rows])
+    table = _table(made["by_fault"])
     form = (
         "{cases} broken GPUs in {gpu_days:,.0f} GPU-days: recall {recall:.1%}, precision {precision:.1%} "
         "({wrong_gpus} others named), the right kind for {kind_right:.1%} of those named. Since when: off by "
@@ -176,7 +196,20 @@ def markdown(made: dict[str, Any]) -> str:
         "{clean_gpu_days:,.0f} GPU-days ({false_alarms_per_1000_gpu_days:.2f} per 1,000)."
     )
     kinds = "; ".join(f"{kind} {right} of {every}" for kind, (right, every) in made["by_kind"].items())
-    return f"{table}\n\n{form.format(**made)}\n\nFindings that fit the fault, by kind: {kinds}."
+    older = (
+        "Fleets of 16 GPUs on two works, two of them broken before the first sample:\n\n{table}\n\n{cases} broken GPUs "
+        "in {gpu_days:,.0f} GPU-days: recall {recall:.1%}, precision {precision:.1%} ({wrong_gpus} others named), the "
+        "right kind for {kind_right:.1%} of those named."
+    ).format(table=_table(made["older"]["by_fault"]), **made["older"])
+    return f"{table}\n\n{form.format(**made)}\n\nFindings that fit the fault, by kind: {kinds}.\n\n{older}"
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    by_fault: dict[str, list[str]] = defaultdict(list)
+    for row in rows:
+        by_fault[row["fault"]].append(f"{row['size']:g}: {row['named']} of {row['cases']}")
+    lines = [f"| {fault} | {'; '.join(found)} |" for fault, found in by_fault.items()]
+    return "\n".join(["| fault | named, by size |", "| --- | --- |", *lines])
 
 
 def text(made: dict[str, Any]) -> str:
@@ -192,6 +225,10 @@ def text(made: dict[str, Any]) -> str:
     )
     lines.append(form.format(**made))
     lines.append(f"findings that fit the fault, by kind: {made['by_kind']}")
+    older = made["older"]
+    lines += ["", "broken before the first sample, fleets of 16"]
+    lines += ["{fault:<30}{size:>6g}{cases:>7}{named:>7}{kind:>12}".format(**row) for row in older["by_fault"]]
+    lines.append("recall {recall:.3f}, precision {precision:.3f} ({wrong_gpus} others named)".format(**older))
     if "real" in made:
         lines.append(f"real readings: {made['real']}")
     return "\n".join(lines)

@@ -7,7 +7,7 @@ than the next one, and wanders.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -25,6 +25,12 @@ WORKS = (
     ("inference", "NVIDIA A10G", "ml-inference", "serving", 12),
     ("network_bottleneck", "NVIDIA A100-SXM4-40GB", "ml-training", "moe-train", 8),
 )
+# A small fleet: two groups, each with just enough peers to be judged.
+SMALL = (
+    ("efficient_training", "NVIDIA H100 80GB HBM3", "ml-training", "llm-pretrain", 8),
+    ("moderate_load", "NVIDIA A100-SXM4-40GB", "research", "finetune", 8),
+)
+Work = tuple[str, str, str, str, int]
 IDLE_W = {"NVIDIA H100 80GB HBM3": 70.0, "NVIDIA A100-SXM4-40GB": 50.0, "NVIDIA A10G": 20.0}
 GPUS = sum(work[-1] for work in WORKS)
 LOAD = ("DCGM_FI_PROF_PIPE_TENSOR_ACTIVE", "DCGM_FI_PROF_DRAM_ACTIVE", "DCGM_FI_PROF_GR_ENGINE_ACTIVE")
@@ -49,20 +55,20 @@ class World:
         return (self.at_ms - self.at_ms[0]) / 3_600_000
 
 
-def make(seed: int, days: float = 14.0, step_s: float = 300.0) -> World:
+def make(seed: int, days: float = 14.0, step_s: float = 300.0, works: Sequence[Work] = WORKS) -> World:
     """A fleet without faults."""
-    fleet = [_gpu(seed, work, i) for work in WORKS for i in range(work[-1])]
+    fleet = [_gpu(seed, work, i) for work in works for i in range(work[-1])]
     spec = FleetSpec(gpus=len(fleet), days=days, step_s=step_s, seed=seed)
     values, blocks = FleetValues(spec, tuple(fleet)), -(-spec.scrapes // block_scrapes(len(fleet)))
     parts = [values.block(i) for i in range(blocks)]
     columns = {name: np.concatenate([p[name] for p in parts]).reshape(-1, len(fleet)) for name in parts[0]}
     at = spec.start_ms + np.arange(spec.scrapes, dtype=np.int64) * spec.step_ms
     world = World(fleet, at, columns, np.array([IDLE_W[a.model] for a in fleet]))
-    _liven(world, np.random.default_rng([seed, 1]))
+    _liven(world, np.random.default_rng([seed, 1]), works)
     return world
 
 
-def _gpu(seed: int, work: tuple[str, str, str, str, int], number: int) -> Assignment:
+def _gpu(seed: int, work: Work, number: int) -> Assignment:
     scenario, model, namespace, name, _ = work
     host = f"{name}-{number // 8:02d}"
     return Assignment(
@@ -71,11 +77,11 @@ def _gpu(seed: int, work: tuple[str, str, str, str, int], number: int) -> Assign
     )  # fmt: skip
 
 
-def _liven(world: World, chance: np.random.Generator) -> None:
+def _liven(world: World, chance: np.random.Generator, works: Sequence[Work]) -> None:
     hours, gpus = int(world.hour[-1]) + 1, len(world.fleet)
     at = world.hour.astype(int)
     load, first = np.ones((hours, gpus)), 0
-    for scenario, *_, count in WORKS:
+    for scenario, *_, count in works:
         common = 1 + _wander(chance, hours, 0.06)
         for place in chance.integers(hours // 8, hours, 2):  # another batch size, another model
             common[place:] *= chance.uniform(0.82, 1.15)

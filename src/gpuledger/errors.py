@@ -18,8 +18,12 @@ Foreign errors (OSError, pyarrow, duckdb) are mapped to these where they enter, 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 LONGEST = 1200
 MOST_COMPARED = 5000
@@ -150,3 +154,29 @@ def map_os_error(error: OSError, path: str | Path, doing: str) -> GpuledgerError
     return LakeError(
         f"{path}: cannot {doing}: {error.strerror or error}", hint="see the message of the operating system above"
     )
+
+
+def entry_at_fault(raw: object, kind: type[Any], field: str, error: msgspec.ValidationError) -> str:
+    """The path of what is wrong: [...] becomes the entry that is wrong by itself too, and a missing field is added."""
+    before, gap, after = field.partition("[...]")
+    steps = re.findall(r"[^.\[\]$]+", before)
+    for key in _entries(raw, steps) if gap else ():
+        try:
+            msgspec.convert(_with_only(raw, [*steps, key]), kind)
+        except msgspec.ValidationError as same:
+            if str(same) == str(error):
+                return entry_at_fault(raw, kind, f"{before}.{key}{after}", error)
+    missing = re.match(r"Object missing required field `(\w+)`", str(error))
+    return f"{field}.{missing[1]}" if missing else field
+
+
+def _entries(raw: object, steps: Sequence[str]) -> list[str]:
+    for step in steps:
+        raw = raw.get(step) if isinstance(raw, dict) else None
+    return list(raw) if isinstance(raw, dict) else []
+
+
+def _with_only(raw: Any, steps: Sequence[str]) -> Any:
+    """A copy in which the table on the way to an entry holds that entry alone."""
+    first, *rest = steps
+    return {**raw, first: _with_only(raw[first], rest)} if rest else {first: raw[first]}

@@ -25,7 +25,7 @@ from typing import Any, Generic, Literal, TypeVar
 import msgspec
 
 from gpuledger.bounds import read_text
-from gpuledger.errors import FactError, FileFault, UnknownName, map_os_error
+from gpuledger.errors import FactError, FileFault, UnknownName, entry_at_fault, map_os_error
 
 T = TypeVar("T")
 FoundBy = Literal["given", "environment", "folder", "user", "none"]
@@ -276,8 +276,8 @@ def convert(raw: object, kind: type[T], path: str, section: str = "") -> T:
         return msgspec.convert(raw, kind)
     except msgspec.ValidationError as error:
         problem, _, where = str(error).partition(" - at `")
-        field = where.rstrip("`") or "$"
-        problem = f"{problem} (found {value_at(raw, field)})"
+        field = entry_at_fault(raw, kind, where.rstrip("`") or "$", error)
+        problem = "is missing" if "missing required" in problem else f"{problem} (found {value_at(raw, field)})"
         if section:
             inside = field.removeprefix("$").removeprefix(".")
             direct = re.match(rf"{section}\b", inside)

@@ -55,6 +55,25 @@ def test_a_drift_is_named_as_growing():
     assert abs(finding.since_ms - (START_MS + 20 * MS_PER_HOUR)) <= 5 * MS_PER_HOUR
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_seven_peers_are_enough_for_a_gpu_that_was_slow_before_the_window(seed):
+    values = {name: clocks(seed + 10 * i, hours=168) for i, name in enumerate(("clock", "work", "power", "memory"))}
+    values |= {name: 60 + 100 * noise(seed, hours=168) for name in ("util", "working", "heat", "capped")}
+    values["clock"][3] += np.log(0.94)
+    made = found(fleet(values))
+    assert named(made) == [("GPU-003", "clock")]
+    assert made.findings[0].from_start
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 50), st.sampled_from([0.7, 1.4]))
+def test_what_is_larger_than_the_smallest_difference_is_named_and_what_is_smaller_is_not(seed, part):
+    sound = clocks(seed, hours=96)
+    (smallest,) = [s for s in found(fleet({"clock": sound})).smallest if s.signal == "clock"]
+    sound[3] += part * np.log1p(smallest.change / 100) - (np.median(sound[3] - np.median(sound, axis=0)))
+    assert bool(named(found(fleet({"clock": sound})))) == (part > 1)
+
+
 def test_a_gpu_that_is_always_slow_is_named_from_the_start():
     values = clocks(3, gpus=16)
     values[7] += np.log(0.8)

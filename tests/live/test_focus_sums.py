@@ -155,3 +155,14 @@ def test_carbon_of_an_unknown_place_is_empty_with_the_reason(lake: Lake) -> None
     assert rows
     assert all(row["x_CarbonKgCo2e"] is None and row["x_EnergyKwh"] > 0 for row in rows)
     assert all("several clouds" in row["x_CarbonSource"] for row in rows)
+
+
+def test_the_rest_of_a_board_that_is_cut_has_its_own_share_and_the_boards_price(tmp_path: Path) -> None:
+    rows = [r for s in "123" for r in samples(range(24 * 60), "GPU-m", **mig(s, "2g.20gb"), **{UTIL: 90, POWER: 300})]
+    made = focus_export(lake_of(tmp_path, rows), price=Decimal("2.79"))
+    shares = {row["ResourceId"]: row["x_BoardSharePct"] for row in made.rows}
+    assert shares["GPU-m"] == pytest.approx(100 / 7, abs=0.01)
+    assert sum(shares.values()) == pytest.approx(100, abs=0.01)
+    assert {row["ListUnitPrice"] for row in made.rows} == {Decimal("2.79")}
+    for row in made.rows:
+        assert abs(row["ListUnitPrice"] * row["PricingQuantity"] - row["ListCost"]) < Decimal("1e-9")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft7Validator
 
 from gpuledger.cost.statement import BUCKETS
 from gpuledger.live.grafana import COLORS, dashboard, expressions, panels
@@ -15,6 +18,39 @@ def test_it_is_json_and_says_which_version_of_the_model_it_is() -> None:
     made = json.loads(json.dumps(dashboard()))
     assert made["schemaVersion"] >= 36
     assert made["uid"]
+
+
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    """The published model of Grafana: dashboards, and the options of each kind of panel."""
+    found: dict[str, Any] = json.loads((Path(__file__).parents[1] / "data" / "grafana_schema.json").read_text())
+    return found
+
+
+def problems(schema: dict[str, Any], found: Any) -> list[str]:
+    return [f"{list(e.absolute_path)}: {e.message}" for e in Draft7Validator(schema).iter_errors(found)]
+
+
+def test_it_is_a_dashboard_by_grafanas_own_schema(schema: dict[str, Any]) -> None:
+    made = json.loads(json.dumps(dashboard()))
+    assert problems(schema["dashboard"], made) == []
+    for panel in made["panels"]:
+        assert problems(schema[panel["type"]], panel["options"]) == [], panel["title"]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda made: made.update(graphTooltip=7),
+        lambda made: made["panels"][0].update(gridPos={"x": "left"}),
+        lambda made: made["templating"]["list"][0].update(type="choice"),
+        lambda made: made.pop("schemaVersion"),
+    ],
+)
+def test_the_schema_refuses_what_grafana_would_not_read(schema: dict[str, Any], spoil: Callable[[Any], Any]) -> None:
+    made = json.loads(json.dumps(dashboard()))
+    spoil(made)
+    assert problems(schema["dashboard"], made)
 
 
 def test_panels_do_not_overlap_and_fit_the_grid() -> None:

@@ -122,7 +122,7 @@ def test_names_units_and_attributes_are_those_of_the_conventions(two: Lake, rece
 
 def test_hosts_are_resources_and_slices_name_their_board(two: Lake, receiver: Receiver) -> None:
     push(two, receiver, price=2)
-    found = [(where, own) for where, name, _, own, _ in sent(receiver) if name == "hw.power"]
+    found = [(where, own) for where, name, _, own, _ in sent(receiver) if name == "hw.gpu.memory.usage"]
     assert {(w["host.name"], w.get("k8s.cluster.name"), own["hw.id"], own.get("hw.parent")) for w, own in found} == {
         ("h1", "c1", "GPU-a", None), ("h2", None, "GPU-b/1", "GPU-b"), ("h2", None, "GPU-b/2", "GPU-b"),
     }  # fmt: skip
@@ -147,6 +147,13 @@ def test_values_are_those_of_the_statements(two: Lake, receiver: Receiver) -> No
     # A board that is cut draws its power once: its slices have their parts of it.
     parts = [values["hw.energy", f"GPU-b/{s}"] for s in ("1", "2")]
     assert sum(parts) == pytest.approx(300 * 61 * 60, rel=0.02)
+
+
+def test_the_power_of_a_board_comes_once_and_not_with_each_slice(two: Lake, receiver: Receiver) -> None:
+    push(two, receiver, price=2)
+    found = [(own, point) for _, name, _, own, point in sent(receiver) if name == "hw.power"]
+    assert {own["hw.id"]: point.as_double for own, point in found} == pytest.approx({"GPU-a": 300, "GPU-b": 300})
+    assert not any("hw.parent" in own or "MIG" in own["hw.name"] for own, _ in found)
 
 
 def test_energy_is_a_growing_sum_over_the_window(two: Lake, receiver: Receiver) -> None:

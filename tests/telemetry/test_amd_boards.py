@@ -8,6 +8,7 @@ import pytest
 
 import gpuledger
 from gpuledger.catalog.gpus import get_gpu
+from gpuledger.cost.emissions.build import energy_statement
 from gpuledger.physics.states import credible
 from gpuledger.units import Unknown
 
@@ -19,21 +20,29 @@ LABELS = {
 }  # fmt: skip
 
 
-def page(uuids=True, minutes=120, power=(430.0, 0.0), series="AMD Instinct MI250X"):
-    """Two dies of one board, minute by minute; the second works as much as the first."""
+def page(uuids=True, minutes=120, power=(430.0, 0.0), series="AMD Instinct MI250X", energy=None, spaces=("hpc", "hpc")):
+    """Two dies of one board, minute by minute; the second works as much as the first. `energy`: watts they count."""
     metrics = {
         "gpu_gfx_activity": (90, 90), "gpu_package_power": power, "gpu_used_vram": (60_000, 60_000),
         "gpu_free_vram": (5_488, 5_488), "gpu_junction_temperature": (70, 68),
     }  # fmt: skip
+    metrics |= {} if energy is None else {"gpu_energy_consumed": energy}
     out = []
     for name, values in metrics.items():
         out.append(f"# TYPE {name} gauge")
         for die, value in enumerate(values):
-            own = LABELS | {"card_series": series, "gpu_id": str(die), "serial_number": "PCB1"}
+            own = LABELS | {
+                "card_series": series,
+                "gpu_id": str(die),
+                "serial_number": "PCB1",
+                "namespace": spaces[die],
+            }
             if uuids:
                 own["gpu_uuid"] = f"aa00740{die}-0000-1000-8000-00000000000{die}"
             text = ",".join(f'{k}="{v}"' for k, v in sorted(own.items()))
-            out += [f"{name}{{{text}}} {value} {(START_S + 60 * m) * 1000}" for m in range(minutes)]
+            counts = name == "gpu_energy_consumed"
+            now = [1e9 + value * 60e6 * m if counts else value for m in range(minutes)]
+            out += [f"{name}{{{text}}} {v} {(START_S + 60 * m) * 1000}" for m, v in enumerate(now)]
     return "\n".join(out) + "\n"
 
 
@@ -82,6 +91,28 @@ def test_a_board_goes_through_analyze_and_audit(tmp_path):
     # 430 W for two hours, once.
     assert not isinstance(bill.energy_kwh, Unknown)
     assert bill.energy_kwh == pytest.approx(0.86, rel=0.02)
+
+
+def test_the_mi250_has_two_dies_too():
+    die = get_gpu("AMD Instinct MI250")
+    assert (die.key, die.dies) == ("mi250", 2)
+    assert die.peak("bf16") * die.dies == pytest.approx(362.1)
+
+
+def test_a_counter_that_stands_still_is_unknown_and_not_0_kwh(tmp_path):
+    lake = lake_of(tmp_path, energy=(430.0, 0.0))
+    first, second = sorted(lake.analyze().statement.per_gpu, key=lambda row: row.gpu_index)
+    assert first.means.energy_kwh == pytest.approx(0.86, rel=0.02)
+    assert isinstance(second.means.energy_kwh, Unknown)
+
+
+@pytest.mark.parametrize("energy", [None, (430.0, 0.0)])
+def test_the_owners_of_two_dies_share_the_energy_of_their_board(tmp_path, energy):
+    lake = lake_of(tmp_path, energy=energy, spaces=("idle", "busy"))
+    lake.analyze()
+    made = energy_statement(lake.lake, price=1)
+    assert {row.name: row.energy_kwh for row in made.by_owner} == pytest.approx({"idle": 0.43, "busy": 0.43}, rel=0.02)
+    assert sum(row.energy_kwh for row in made.by_owner) == made.fleet.energy_kwh == pytest.approx(0.86, rel=0.02)
 
 
 def test_power_of_0_w_is_not_known():

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from cost.fleets import POWER, UTIL, lake_of, mig, samples
 from gpuledger.advice.asking import paying
 from gpuledger.errors import InputError, LakeError
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.tui.drawing import charts
+from gpuledger.tui.fleet import totals
 from gpuledger.tui.lake_view import LakeView
 from gpuledger.units import Unknown
 
@@ -53,6 +55,15 @@ def test_the_newest_hour(lake):
     assert isinstance(gpu.processes, Unknown)
 
 
+def test_the_power_of_a_board_counts_once_whatever_slices_it_has(tmp_path):
+    use = {UTIL: 90, POWER: 300}
+    rows = [row for s in "123" for row in samples(range(60), "GPU-m", **mig(s, "2g.20gb"), **use)]
+    lake = lake_of(tmp_path, rows + samples(range(60), "GPU-w", **use))
+    fleet = view(lake).look()
+    assert [gpu.power_w for gpu in fleet.gpus] == pytest.approx([300] * 4)
+    assert totals(fleet.gpus).power_w == pytest.approx(600)
+
+
 def test_it_follows_the_lake(lake, tmp_path):
     watched = view(lake)
     assert watched.changed()
@@ -66,10 +77,20 @@ def test_it_follows_the_lake(lake, tmp_path):
     assert [gpu.util_pct for gpu in fleet.gpus] == pytest.approx([90, 60])
 
 
-def test_a_gpu_without_samples_in_the_window_is_not_shown(lake, tmp_path):
+def test_a_gpu_that_stopped_reporting_is_lost_and_still_costs(lake, tmp_path):
     import_files(lake, [write(tmp_path / "c.csv", range(600, 700), host="n2")])
+    first, second = view(lake).look().gpus
+    assert (first.host, first.state, second.host) == ("n1", "lost", "n2")
+    assert isinstance(first.util_pct, Unknown)
+    assert "2026-01-20 02:00" in first.util_pct.why
+    assert (first.usd_per_h, first.owners) == (2, ("serving",))
+    assert totals([first, second]).waste.unrated_usd_per_h >= 2
+    assert [gpu.state for gpu in view(lake, window_ms=86_400_000).look().gpus if gpu.state == "lost"] == []
+
+
+def test_a_gpu_that_was_not_seen_for_a_day_is_not_shown(lake, tmp_path):
+    import_files(lake, [write(tmp_path / "c.csv", range(3000, 3060), host="n2")])
     assert [gpu.host for gpu in view(lake).look().gpus] == ["n2"]
-    assert [gpu.host for gpu in view(lake, window_ms=86_400_000).look().gpus] == ["n1", "n2"]
 
 
 def test_hours_without_samples_are_holes_in_the_history(lake, tmp_path):

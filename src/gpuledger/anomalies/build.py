@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from decimal import Decimal
 from functools import cache
@@ -12,11 +13,11 @@ import numpy as np
 
 from gpuledger.anomalies.counting import excesses
 from gpuledger.anomalies.findings import PriceOf, findings
-from gpuledger.anomalies.judging import deviations
+from gpuledger.anomalies.judging import deviations, smallest_levels
 from gpuledger.anomalies.peers import Compared, compare
 from gpuledger.anomalies.reading import Hours, read_hours
-from gpuledger.anomalies.signals import Rules, rules
-from gpuledger.anomalies.statement import AnomalyStatement, Dollars, Finding, NotJudged, Reason
+from gpuledger.anomalies.signals import Rules, SignalName, rules
+from gpuledger.anomalies.statement import AnomalyStatement, Dollars, Finding, NotJudged, Reason, Smallest
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.cost.build import Paying, prices_of
 from gpuledger.cost.pricing import Price, PriceChoice, price_for
@@ -26,6 +27,7 @@ from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.units import MS_PER_HOUR, Unknown
 
+_NAMING: tuple[SignalName, ...] = ("clock", "work", "heat")
 _NONE = Dollars(Decimal(0), Decimal(0), Decimal(0))
 
 
@@ -72,7 +74,19 @@ def judged(hours: Hours, limits: Rules, price_of: PriceOf) -> AnomalyStatement:
         usd_per_month=total(made),
         not_judged=left,
         assumptions=_assumptions(made, price_of),
+        smallest=_smallest(compared, limits, tests),
     )
+
+
+def _smallest(compared: Compared, limits: Rules, tests: int) -> tuple[Smallest, ...]:
+    """Of the readings that name a GPU by themselves."""
+    found = smallest_levels(compared, limits, tests)
+    out = []
+    for name in (n for n in _NAMING if n in found):
+        signal = limits.signal(name)
+        change = 100 * math.expm1(signal.sign * found[name]) if signal.form == "ratio" else signal.sign * found[name]
+        out.append(Smallest(name, signal.title, change, "%" if signal.form == "ratio" else signal.unit))
+    return tuple(out)
 
 
 def total(found: tuple[Finding, ...]) -> Dollars | Unknown:

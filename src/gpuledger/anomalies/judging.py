@@ -22,6 +22,7 @@ from gpuledger.anomalies.statistics import (
     chosen,
     may_change,
     spread,
+    student_size,
     student_tail,
 )
 from gpuledger.units import MS_PER_DAY
@@ -114,8 +115,22 @@ def _changed(gpu: int, signal: Signal, values: np.ndarray, basis: Basis, limits:
     return Deviation(gpu, signal, basis, shape, change.at, size, size - wide, size + wide, change.chance, bool(lasts))
 
 
-def _levels(signal: Signal, compared: Compared, limits: Rules) -> Iterator[Deviation]:
-    """GPUs that stand apart from their peers over all of the window, by how far apart these are from each other."""
+@dataclass(frozen=True)
+class _Group:
+    """GPUs on the same work: how far each is from the others over the window, and how far they differ by nature."""
+
+    members: np.ndarray
+    apart: np.ndarray
+    sigma: float
+    freedom: float
+
+
+def _groups(signal: Signal, compared: Compared, limits: Rules) -> Iterator[_Group]:
+    """The groups of peers that are large enough.
+
+    Few GPUs say little of how far they differ by nature. Their deviation is therefore taken to be at least that of all
+    groups together and twice the noise of the reading, and counts as known from that many GPUs more (`level_freedom`).
+    """
     values = compared.named[signal.name]
     enough = np.flatnonzero((~np.isnan(values)).sum(axis=1) >= limits.blocks_from)
     if len(enough) <= limits.peers_from:
@@ -127,14 +142,34 @@ def _levels(signal: Signal, compared: Compared, limits: Rules) -> Iterator[Devia
         members = enough[compared.group[enough] == group]
         if len(members) <= limits.peers_from:
             continue
-        center = float(np.median(middle[members]))
+        apart = middle[members] - float(np.median(middle[members]))
         sigma = max(float(spread(middle[members])), pooled, 2 * signal.noise)
-        for gpu in members.tolist():
-            size = float(middle[gpu]) - center
+        yield _Group(members, apart, sigma, len(members) - 1 + limits.level_freedom)
+
+
+def _levels(signal: Signal, compared: Compared, limits: Rules) -> Iterator[Deviation]:
+    """GPUs that stand apart from their peers over all of the window, by how far apart these are from each other."""
+    for group in _groups(signal, compared, limits):
+        for gpu, size in zip(group.members.tolist(), group.apart.tolist(), strict=True):
             if size * signal.sign <= 0:
                 continue
-            chance = min(1.0, 2 * student_tail(abs(size) / sigma, len(members) - 1))
-            wide = _SURE * sigma
+            chance = min(1.0, 2 * student_tail(abs(size) / group.sigma, group.freedom))
+            wide = _SURE * group.sigma
             yield Deviation(
                 gpu, signal, "peers", "level", compared.start_ms, size, size - wide, size + wide, chance
             )  # fmt: skip
+
+
+def smallest_levels(compared: Compared, limits: Rules, tests: int) -> dict[SignalName, float]:
+    """By reading the smallest lasting difference to peers that one GPU alone would be named for, in its usual group.
+
+    Sizes are as those of deviations; readings without a group that is large enough have none.
+    """
+    found: dict[SignalName, float] = {}
+    for signal in limits.signals:
+        groups = list(_groups(signal, compared, limits))
+        if groups:
+            sizes = [student_size(limits.false_findings_ratio / max(tests, 1) / 2, g.freedom) * g.sigma for g in groups]
+            usual = np.repeat(sizes, [len(g.members) for g in groups])
+            found[signal.name] = max(_least(signal), float(np.median(usual)))
+    return found

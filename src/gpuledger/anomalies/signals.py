@@ -49,7 +49,8 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `false_findings_ratio`: the share of believed differences that may be chance. `peers_from`: fewest other GPUs on the
     same work in an hour. `blocks_from`: fewest periods a change is looked for in. `own_days_from`: the same in days,
-    for a GPU without peers. `seen_from_ms`: least time of an hour that counts. `still_ratio`: the part of a change that
+    for a GPU without peers. `level_freedom`: how many GPUs more than its peers the usual distance between GPUs is known
+    from. `seen_from_ms`: least time of an hour that counts. `still_ratio`: the part of a change that
     must last to the end.
     """
 
@@ -58,6 +59,7 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     peers_from: int
     blocks_from: int
     own_days_from: int
+    level_freedom: int
     seen_from_ms: int
     blocks_most: int
     still_ratio: float

@@ -116,6 +116,19 @@ class NotJudged:
 
 
 @dataclass(frozen=True)
+class Smallest:
+    """The smallest difference to peers for which a GPU is named that was worse before the window began.
+
+    `change` is in percent for readings of form ratio, else in the unit of the reading.
+    """
+
+    signal: SignalName
+    title: str
+    change: float
+    change_unit: str
+
+
+@dataclass(frozen=True)
 class AnomalyStatement:
     """The GPUs that do worse than their past or their peers; the most dollars first."""
 
@@ -131,3 +144,4 @@ class AnomalyStatement:
     usd_per_month: Dollars | Unknown
     not_judged: tuple[NotJudged, ...]
     assumptions: tuple[str, ...]
+    smallest: tuple[Smallest, ...] = ()

@@ -20,6 +20,7 @@ MEDIAN_TO_MEAN = 1.2533
 _CLIP = 8.0
 _MOST_CARRIED = 0.9
 _STEPS = 500
+_HALVINGS = 30
 _LOOK = 3.0
 _WORTH = 2.5
 _DRIFT_BETTER = 0.9  # a drift must leave this much less over than a step
@@ -43,6 +44,17 @@ def student_tail(t: float, freedom: float) -> float:
     at = np.linspace(math.atan(t / math.sqrt(freedom)), math.pi / 2, _STEPS)
     whole = math.exp(math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2)) / math.sqrt(math.pi)
     return float(whole * np.trapezoid(np.cos(at) ** (freedom - 1), at))
+
+
+def student_size(chance: float, freedom: float) -> float:
+    """The value that Student's distribution exceeds with this chance."""
+    low, high = 0.0, 1.0
+    while student_tail(high, freedom) > chance:
+        low, high = high, 2 * high
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if student_tail(middle, freedom) > chance else (low, middle)
+    return high
 
 
 def poisson_tail(events: int, expected: float) -> float:

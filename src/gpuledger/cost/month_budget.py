@@ -122,9 +122,17 @@ class MonthBudget:
 
 
 def month_budget(
-    lake: Lake, budgets: Mapping[str, Decimal], month: str | None = None, **terms: Unpack[Terms]
+    lake: Lake,
+    budgets: Mapping[str, Decimal],
+    month: str | None = None,
+    *,
+    forecast_unseen: bool = True,
+    **terms: Unpack[Terms],
 ) -> MonthBudget:
-    """Each budget against what was spent; the ledger must be posted. `budgets`: by team or namespace, `ALL` for all."""
+    """Each budget against what was spent; the ledger must be posted. `budgets`: by team or namespace, `ALL` for all.
+
+    `forecast_unseen`: whether the days before the first sample are forecast too; else they are in no figure.
+    """
     for name, amount in budgets.items():
         if not amount.is_finite() or amount <= 0:
             whose = "" if name == ALL else f" of {name}"
@@ -142,7 +150,7 @@ def month_budget(
     # Without an inventory nothing is known of the time before the first sample.
     unseen_ms = 0 if stock is not None else max(0, now.start_ms - start)
     history = _history(lake, as_of, terms)
-    ahead = [*_parts(start, start + unseen_ms), *_parts(as_of, end)]
+    ahead = [*(_parts(start, start + unseen_ms) if forecast_unseen else ()), *_parts(as_of, end)]
     names: dict[str, Decimal | None] = {ALL: budgets.get(ALL), **{n: b for n, b in budgets.items() if n != ALL}}
     lines = tuple(_line(name, budget, now, history, ahead) for name, budget in names.items())
     return MonthBudget(
@@ -156,7 +164,7 @@ def month_budget(
         lines=lines,
         daily={day.isoformat(): made.dollars.paid_usd for day, made in history.items()
                if not isinstance(made.dollars, Unknown)},
-        assumptions=tuple(_assumptions(lines, unseen_ms, now)),
+        assumptions=tuple(_assumptions(lines, unseen_ms if forecast_unseen else 0, now)),
     )  # fmt: skip
 
 

@@ -1,7 +1,8 @@
 """What did the counters gain between one sample and the next, and whose was it?
 
-A gain belongs to the span of the sample before it. Energy comes from the counter where it runs on without a hole,
-else from power; it is shared among owners and cut at hour edges in proportion to time, whole mJ, nothing lost.
+A gain belongs to the span of the sample before it. Energy comes from the counter where it runs on without a hole, else
+from power; a counter that stands still all day does not count, as every GPU that is on draws some. Energy is shared
+among owners and cut at hour edges in proportion to time, whole mJ, nothing lost.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ ERRORS = {
     "row_remap_failures": "row_remap_failures",
     "xid": "xid_events",
 }
+# A counter that moves in steps may stand still for less than this.
+STILL_FROM_MS = 60_000
 
 
 def add_errors(sums: Sums, batch: Batch, stamps: Stamps, edges: Mapping[str, Edge], grouped: Grouped) -> None:
@@ -110,5 +113,14 @@ def _counted(
     then = [e.counters.get("energy_mj", np.nan) if (e := edges.get(d)) else np.nan for d in devices]
     gain[last] = np.array(then) - now[last]
     good = (gain >= 0) & (stamps.next_ms - stamps.at_ms == stamps.span_ms)
+    good &= ~_still(gain, stamps)
     gain[~good] = 0.0
     return gain, good
+
+
+def _still(gain: np.ndarray, stamps: Stamps) -> np.ndarray:
+    """The instants of devices whose counter never moves: another die of the board counts for them, or none does."""
+    starts = stamps.device_starts
+    moves = np.logical_or.reduceat(np.nan_to_num(gain) != 0, starts)
+    short = np.add.reduceat(stamps.span_ms, starts) < STILL_FROM_MS
+    return np.repeat(~(moves | short), np.diff(starts, append=len(gain)))

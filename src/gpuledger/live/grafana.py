@@ -21,7 +21,9 @@ COLORS = {
     "idle_held": "#7a4bb0", "unobserved": "#c5c9cf",
 }  # fmt: skip
 PER_HOUR, RATIO = "currencyUSD", "percentunit"
-Kind = Literal["stat", "timeseries", "barchart", "table", "bargauge"]
+# Every slice of a board has the board's power: it counts once.
+_BOARD_POWER = 'max by (cluster, gpu) (gpuledger_gpu_power_watts{cluster=~"$cluster"})'
+Kind = Literal["stat", "timeseries", "table", "bargauge"]
 
 
 @dataclass(frozen=True)
@@ -91,8 +93,8 @@ def panels() -> Sequence[Panel]:
             [_now('topk(15, gpuledger_gpu_waste_usd_per_hour{cluster=~"$cluster"})', "{{name}}")], 12, 9,
         ),
         Panel(
-            "timeseries", "Power", "Sum over GPUs.", "watt",
-            [Query('sum by (cluster) (gpuledger_gpu_power_watts{cluster=~"$cluster"})', "{{cluster}}")], 12, 9, True,
+            "timeseries", "Power", "Sum over boards; MIG slices of a board report its power together.", "watt",
+            [Query(f"sum by (cluster) ({_BOARD_POWER})", "{{cluster}}")], 12, 9, True,
         ),
         Panel(
             "table", "GPUs with faults", "XID errors and failed row remappings in the last hour.", "short",
@@ -139,8 +141,9 @@ _VARIABLES = (("cluster", "gpuledger_gpu_paid_usd_per_hour"), ("namespace", "gpu
 
 def _source() -> dict[str, Any]:
     return {
-        "name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus", "current": {},
-        "hide": 0, "refresh": 1, "regex": "", "multi": False, "includeAll": False,
+        "name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus",
+        "current": {"text": "default", "value": "default"}, "hide": 0, "refresh": 1, "regex": "", "multi": False,
+        "includeAll": False,
     }  # fmt: skip
 
 
@@ -183,14 +186,24 @@ def _custom(panel: Panel) -> dict[str, Any]:
 
 
 def _options(kind: Kind) -> dict[str, Any]:
+    """Every option that Grafana's model of the panel requires."""
     newest = {"calcs": ["lastNotNull"], "fields": "", "values": False}
+    legend = {"displayMode": "list", "placement": "bottom", "showLegend": True, "calcs": []}
     if kind == "stat":
-        return {"reduceOptions": newest, "colorMode": "value", "graphMode": "none", "textMode": "auto"}
+        return {
+            "reduceOptions": newest, "colorMode": "value", "graphMode": "none", "textMode": "auto", "wideLayout": True,
+            "justifyMode": "auto", "orientation": "auto", "showPercentChange": False,
+            "percentChangeColorMode": "standard",
+        }  # fmt: skip
     if kind == "bargauge":
-        return {"reduceOptions": newest, "orientation": "horizontal", "displayMode": "basic", "showUnfilled": False}
+        return {
+            "reduceOptions": newest, "orientation": "horizontal", "displayMode": "basic", "showUnfilled": False,
+            "legend": {**legend, "showLegend": False}, "valueMode": "color", "namePlacement": "auto",
+            "sizing": "auto", "minVizWidth": 8, "minVizHeight": 16, "maxVizHeight": 300,
+        }  # fmt: skip
     if kind == "table":
-        return {"showHeader": True, "sortBy": [{"displayName": "Value", "desc": True}]}
-    return {"legend": {"displayMode": "list", "placement": "bottom"}, "tooltip": {"mode": "multi", "sort": "desc"}}
+        return {"frameIndex": 0, "showHeader": True, "sortBy": [{"displayName": "Value", "desc": True}]}
+    return {"legend": legend, "tooltip": {"mode": "multi", "sort": "desc"}}
 
 
 def _colors() -> list[dict[str, Any]]:

@@ -2,7 +2,8 @@
 
 Names, units and attributes are those of the semantic conventions for hardware (GPU metrics, status Development):
 opentelemetry.io/docs/specs/semconv/hardware/gpu. Readings are means over the window; energy and errors are sums over
-it, sent as deltas. Dollars are metrics of our own, gpuledger.gpu.*. An unknown figure has no data point.
+it, sent as deltas. Power is of the board; the energy of a MIG slice is its part of the board's. Dollars are metrics of
+our own, gpuledger.gpu.*. An unknown figure has no data point.
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ def points_of(seen: Seen) -> dict[Place, dict[Instrument, list[Point]]]:
     found: dict[Place, dict[Instrument, list[Point]]] = {}
     costs = {(c.gpu_uuid, c.gpu_instance_id): c for c in seen.audit.cost.by_gpu}
     sick = {row.gpu_uuid: row for row in seen.efficiency.health.rows}
+    power = _board_power(seen.efficiency.per_gpu)
     for row in seen.efficiency.per_gpu:
         device, own = (row.gpu_uuid, row.gpu_instance_id), gpu_attributes(row)
         here = found.setdefault((row.host, row.cluster), {})
@@ -91,9 +93,21 @@ def points_of(seen: Seen) -> dict[Place, dict[Instrument, list[Point]]]:
         for instrument, attributes, value in figures:
             if value is not None and not isinstance(value, Unknown):
                 here.setdefault(instrument, []).append(Point(attributes, value))
-        # Faults are of the board, whatever slices it has: its first device brings them.
-        if board := sick.pop(row.gpu_uuid, None):
-            here.setdefault(ERRORS, []).extend(_errors(own, board))
+        # Power and faults are of the board, whatever slices it has: its first device brings them.
+        board = {**{k: v for k, v in own.items() if k != "hw.parent"}, "hw.id": row.gpu_uuid, "hw.name": gpu_name(row)}
+        if (watts := power.pop(row.gpu_uuid, None)) is not None:
+            here.setdefault(POWER, []).append(Point(board, watts))
+        if faults := sick.pop(row.gpu_uuid, None):
+            here.setdefault(ERRORS, []).extend(_errors(board, faults))
+    return found
+
+
+def _board_power(rows: Sequence[GpuRow]) -> dict[str, float]:
+    """Mean power by board: as its longest observed slice reports it, not once for each slice."""
+    found: dict[str, float] = {}
+    for row in sorted(rows, key=lambda r: -r.means.observed_h):
+        if not isinstance(row.means.power_w, Unknown):
+            found.setdefault(row.gpu_uuid, row.means.power_w)
     return found
 
 
@@ -102,7 +116,6 @@ def _readings(row: GpuRow, own: Attributes) -> Iterator[Figure]:
     realized = means.rfu_counters_pct
     energy = means.energy_kwh if isinstance(means.energy_kwh, Unknown) else means.energy_kwh * JOULES_PER_KWH
     yield UTILIZATION, {**own, "hw.gpu.task": "general"}, _part(means.gpu_util_pct)
-    yield POWER, own, means.power_w
     yield ENERGY, own, energy
     yield REALIZED, own, realized if isinstance(realized, Unknown) else realized.middle / 100
 
@@ -125,8 +138,7 @@ def _dollars(cost: GpuCost | None, hours: float, own: Attributes) -> Iterator[Fi
         yield COST, {**own, "gpuledger.bucket": bucket}, float(amount) / hours
 
 
-def _errors(own: Attributes, sick: HealthRow) -> Iterator[Point]:
-    board = {**{k: v for k, v in own.items() if k != "hw.parent"}, "hw.id": sick.gpu_uuid}
+def _errors(board: Attributes, sick: HealthRow) -> Iterator[Point]:
     counts = ((kind, getattr(sick, name)) for name, kind in FAULTS.items())
     return (Point({**board, "error.type": kind}, number) for kind, number in counts if number)
 

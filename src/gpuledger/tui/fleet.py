@@ -11,14 +11,15 @@ from decimal import Decimal
 from typing import Literal
 
 from gpuledger.catalog.thresholds import load_thresholds
-from gpuledger.cost.build import Terms, cost_statement
+from gpuledger.cost.build import Terms, cost_statement, prices_of
+from gpuledger.cost.pricing import Price, PriceChoice, price_for
 from gpuledger.cost.statement import WASTE, GpuCost, PriceUsed, Times
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.lately import Lately, Mode, lately
 from gpuledger.efficiency.naming import Placed, gpu_name, sort_name
 from gpuledger.efficiency.statement import GpuRow
 from gpuledger.encode import Json, iso
-from gpuledger.lake.batch import device_name
+from gpuledger.lake.batch import board_of, device_name
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.units import Range, Unknown
@@ -102,7 +103,10 @@ class Fleet:
 
 @dataclass(frozen=True)
 class Totals:
-    """The GPUs together; dollars are of the `priced` ones, means of those whose figure is known."""
+    """The GPUs together; dollars are of the `priced` ones, means of those whose figure is known.
+
+    Watts count a board once, however many MIG slices of it there are.
+    """
 
     gpus: int
     util_pct: Figure
@@ -125,7 +129,7 @@ def totals(gpus: Sequence[GpuNow]) -> Totals:
     waste = Waste(_sum(w.usd_per_h for w in wasted), unrated)
     realized = [gpu.realized_pct.middle for gpu in gpus if isinstance(gpu.realized_pct, Range)]
     return Totals(
-        len(gpus), _mean([gpu.util_pct for gpu in gpus]), _mean(realized), _total([gpu.power_w for gpu in gpus]),
+        len(gpus), _mean([gpu.util_pct for gpu in gpus]), _mean(realized), _power(gpus),
         len(priced), _sum(rates) if rates else none, waste if wasted else none,
     )  # fmt: skip
 
@@ -143,9 +147,14 @@ def _mean(figures: Sequence[Figure]) -> Figure:
     return sum(found) / len(found) if found else Unknown("not known of any GPU")
 
 
-def _total(figures: Sequence[Figure]) -> Figure:
-    found = _known(figures)
-    return sum(found) if found else Unknown("not known of any GPU")
+def _power(gpus: Sequence[GpuNow]) -> Figure:
+    """Watts of the boards: power is read for the whole board, so that its MIG slices repeat it."""
+    boards: dict[str, float] = {}
+    for gpu in gpus:
+        if not isinstance(gpu.power_w, Unknown):
+            board = board_of(gpu.device)
+            boards[board] = max(gpu.power_w, boards.get(board, 0.0))
+    return sum(boards.values()) if boards else Unknown("not known of any GPU")
 
 
 def look(lake: Lake, scope: Scope, terms: Terms, source: str, at_ms: int, window_s: float) -> Fleet:
@@ -201,3 +210,20 @@ def blank(device: str, placed: Placed, instance: str | None, model: str | None, 
         device, gpu_name(placed, instance), sort_name(placed), placed.host, model, state, unknown, unknown, unknown,
         unknown, unknown, unknown, unknown, unknown, unknown, unknown, "", (), unknown,
     )  # fmt: skip
+
+
+def with_price(gpu: GpuNow, instance: str | None, terms: Terms) -> GpuNow:
+    """A GPU without readings with what it costs all the same; of a MIG slice its share would be needed."""
+    price = Unknown("its share of the board is unknown") if instance else listed_price(gpu.gpu_model, terms)
+    if isinstance(price, Unknown):
+        return replace(gpu, usd_per_h=price)
+    return replace(gpu, usd_per_h=price.usd_per_h, price=price.words)
+
+
+def listed_price(model: str | None, terms: Terms) -> Price | Unknown:
+    """What a GPU without readings costs, as far as its model says."""
+    if terms.get("inventory") is not None:
+        return Unknown("the inventory prices it as soon as there are readings")
+    given = prices_of(terms.get("price"))
+    choice = PriceChoice(given, terms.get("instance"), terms.get("region"), tuple(terms.get("own", ())))
+    return price_for(model, choice)

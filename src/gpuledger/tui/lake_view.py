@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import Terms
@@ -12,13 +15,24 @@ from gpuledger.efficiency.gpu_history import RECENT_H, GpuHour, gpu_history, rec
 from gpuledger.errors import GpuledgerError, InputError, LakeError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake
-from gpuledger.ledger.read.scope import Scope
+from gpuledger.ledger.read.books import Books
+from gpuledger.ledger.read.scope import UNALLOCATED, Scope, owner_name
 from gpuledger.ledger.read.window import newest_ms
-from gpuledger.tui.fleet import Fleet, look, with_recent
+from gpuledger.live.alerts.devices import newest_devices
+from gpuledger.tui.fleet import Fleet, GpuNow, blank, by_place, look, with_price, with_recent
 from gpuledger.tui.sources import History, Point
-from gpuledger.units import MS_PER_HOUR, MS_PER_S, known
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_S, known, utc, utc_day
 
+FORGET_MS = MS_PER_DAY  # a GPU that was not seen for longer is not shown
 _WATCHED = ("manifest.json", "jobs/manifest.json", "prices/yours.json")
+
+
+class _Place(NamedTuple):
+    """Where a device is."""
+
+    gpu_uuid: str
+    host: str | None
+    gpu_index: str | None
 
 
 class LakeView:
@@ -45,7 +59,7 @@ class LakeView:
         return self._mark() != self._seen
 
     def look(self) -> Fleet:
-        """The devices seen in the window before the newest sample."""
+        """The devices seen in the window before the newest sample, and those that stopped reporting before it."""
         mark = self._mark()
         self._lake.require()
         self._post()
@@ -56,9 +70,26 @@ class LakeView:
         terms: Terms = {**self._terms, "calibration": load_calibration(self._lake)}
         window_s = self._window_ms / MS_PER_S
         found = look(self._lake, Scope(since_ms=newest - self._window_ms), terms, self.name, newest, window_s)
+        gone = self._lost(newest, {gpu.device for gpu in found.gpus})
+        found = replace(found, gpus=by_place([*found.gpus, *gone]))
         recent = recent_util(self._lake, Scope())[1]
         self._seen = mark
         return with_recent(found, recent)
+
+    def _lost(self, newest: int, shown: Collection[str]) -> Iterator[GpuNow]:
+        """The devices that reported lately and not in the window, with what they go on costing."""
+        first = newest - max(FORGET_MS, self._window_ms)
+        days = {utc_day(at) for at in range(first - MS_PER_DAY, newest + MS_PER_DAY, MS_PER_DAY)}
+        books = Books(self._lake, Scope())
+        for device in newest_devices(books, days, lambda _cluster, _namespace: None).values():
+            if device.id in shown or device.last_ms < first:
+                continue
+            why = f"no sample since {utc(device.last_ms):%Y-%m-%d %H:%M} UTC"
+            place = _Place(device.uuid, device.host, device.gpu_index)
+            found = blank(device.id, place, device.instance, device.gpu_model, "lost", why)
+            owner = owner_name(device.owner.namespace, device.owner.workload or device.owner.user)
+            owners = () if owner == UNALLOCATED else (owner,)
+            yield with_price(replace(found, owners=owners), device.instance, self._terms)
 
     def history(self, device: str) -> History:
         """The last two days of a GPU, hour by hour."""

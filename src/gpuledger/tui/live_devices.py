@@ -17,8 +17,7 @@ from decimal import Decimal
 from pathlib import Path
 
 from gpuledger.catalog.thresholds import load_thresholds
-from gpuledger.cost.build import Terms, prices_of
-from gpuledger.cost.pricing import Price, PriceChoice, price_for
+from gpuledger.cost.build import Terms
 from gpuledger.devices.attribution import attribute
 from gpuledger.devices.clock import Clock
 from gpuledger.devices.device import Device, Facts, Row, open_device
@@ -32,7 +31,7 @@ from gpuledger.ledger.read.scope import Scope
 from gpuledger.recording.live_parts import Batch, LiveParts
 from gpuledger.recording.ownership import Ownership
 from gpuledger.recording.runs import Holder
-from gpuledger.tui.fleet import Condition, Fleet, GpuNow, Running, blank, by_place, look, with_recent
+from gpuledger.tui.fleet import Condition, Fleet, GpuNow, Running, blank, by_place, listed_price, look, with_recent
 from gpuledger.tui.sources import History, Looks
 from gpuledger.units import MS_PER_S, Unknown
 
@@ -177,19 +176,11 @@ class LiveDevices:
         if report is not None and report.lost_why:
             state, why = "lost", f"the GPU was lost: {report.lost_why}"
         found = blank(facts.name, place, facts.gpu_instance_id, facts.gpu_model, state, why)
-        price = self._price(facts)
+        price = listed_price(facts.gpu_model, self._terms)
         if isinstance(price, Unknown):
             return replace(found, usd_per_h=price)
         share = Decimal(1) if facts.slice_ratio is None else Decimal(str(facts.slice_ratio))
         return replace(found, usd_per_h=price.usd_per_h * share, price=price.words)
-
-    def _price(self, facts: Facts) -> Price | Unknown:
-        terms = self._terms
-        if terms.get("inventory") is not None:
-            return Unknown("the inventory prices it as soon as there are readings")
-        given = prices_of(terms.get("price"))
-        choice = PriceChoice(given, terms.get("instance"), terms.get("region"), tuple(terms.get("own", ())))
-        return price_for(facts.gpu_model, choice)
 
     def _processes(self, device: Device) -> tuple[Running, ...] | Unknown:
         why = self._ownership.times(device.facts)[2]

@@ -18,6 +18,7 @@ LATELY_S = 300.0
 FIRST = Ask("page", "/")
 # As the routes ask for them where an address names nothing.
 REST = (
+    Ask("metrics", ""),
     Ask("page", "/gpus", params=(("q", ""), ("sort", ""), ("page", 1))),
     Ask("page", "/timeline"),
     Ask("page", "/savings"),
@@ -75,7 +76,7 @@ class Desk:
                 return
 
     def make_rest(self) -> None:
-        """Every other page as most viewers ask for it: after the start each is looked at sooner or later."""
+        """The figures of a scrape, and every other page as most viewers ask for it: sooner or later each is."""
         for ask in REST:
             if self._closed:
                 return

@@ -147,6 +147,9 @@ def test_patterns_of_silences():
     assert not matches("user=*", event), "an unknown user is nobody's"
     with pytest.raises(UnknownName, match="nmespace"):
         checked("nmespace=ml")
+    for odd in ("bogus field=x", "namespace=ml,bogus", "namespace="):
+        with pytest.raises((UnknownName, InputError), match=r"bogus|pattern"):
+            checked(odd)
     with pytest.raises(InputError, match="matches nothing"):
         checked(" ")
 

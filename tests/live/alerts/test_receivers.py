@@ -54,9 +54,9 @@ def test_a_message_in_words():
 def test_figures_and_owners_in_words():
     lengths = [0, 59_000, 60_000, 3_600_000, 7_500_000, 86_400_000, 100_000_000]
     assert [duration(ms) for ms in lengths] == ["0 s", "59 s", "1 min", "1 h", "2 h 05 min", "1 d", "1 d 3 h"]
-    assert [figure(3.0, "count"), figure(12.34, "points"), figure(1234.5, "% of the budget"), figure(None, "min")] == [
-        "3", "12.3 points", "1,234 % of the budget", "unknown"
-    ]  # fmt: skip
+    amounts = [(3.0, "rows"), (1.0, "driver errors"), (12.34, "points"), (1234.5, "% of the budget"), (None, "min")]
+    words = ["3 rows", "1 driver error", "12.3 points", "1,234 % of the budget", "unknown"]
+    assert [figure(*one) for one in amounts] == words
     assert [owner_text(o) for o in (Owner(), Owner(team="a"), Owner(namespace="n", run_id="7"))] == ["", "a", "n/7"]
 
 

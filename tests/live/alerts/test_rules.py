@@ -79,7 +79,10 @@ def test_a_gpu_that_stopped_reporting(lake_of):
 )
 def test_faults(lake_of, rule, name, value):
     lake = lake_of(lambda gpu, minute: {name: value} if gpu == 3 and minute >= 90 else {})
-    assert over(values(lake, rule), rule) == {"node-1/3"}
+    found = readings(lake, rule)
+    assert over({n: r.value for n, r in found.items()}, rule) == {"node-1/3"}
+    assert found["node-1/3"].since_ms == START_MS + 90 * MIN
+    assert found["node-1/3"].evidence.get("xid_codes") == ("79" if rule == "xid" else None)
 
 
 def test_a_fault_before_the_window_is_over(lake_of):
@@ -119,6 +122,15 @@ def test_data_gets_stale_by_the_clock(lake_of):
     fresh = values(lake, "stale", now_ms=START_MS + 31 * MIN)
     old = values(lake, "stale", now_ms=START_MS + 60 * MIN)
     assert (over(fresh, "stale"), over(old, "stale")) == (set(), {"lake"})
+
+
+def test_a_budget_does_not_count_days_before_the_first_sample(lake_of, own_settings):
+    own_settings("[prices]\nA100-SXM4-40GB = 2.0\n[budgets]\nml = 576\n")
+    lake = lake_of(lambda _gpu, _minute: {}, minutes=3 * 24 * 60, gpus=1)
+    found = readings(lake, "budget")["ml"]
+    # From January 20 on $48 per day: twelve days of the month, not thirty-one.
+    assert found.value == pytest.approx(100, rel=0.01)
+    assert "19.0 days" in str(found.evidence["without"])
 
 
 def test_budgets_that_are_set(lake_of, own_settings):

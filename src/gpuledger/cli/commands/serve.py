@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import ipaddress
 import secrets
 import socket
@@ -100,17 +101,9 @@ def _alone(host: str) -> bool:
 
 
 def _hosts(host: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The names viewers may use: those given, else this machine's own and its addresses."""
-    if names:
-        return (*names, host)
-    if _alone(host):
-        return (host,)
-    here = socket.gethostname()
-    try:
-        found = {str(info[4][0]) for info in socket.getaddrinfo(here, None)}
-    except OSError:
-        found = set()
-    return (host, here, *sorted(found), *(["*"] if host in {"0.0.0.0", "::"} else []))  # noqa: S104  (compared only)
+    """The names viewers may use: those given and, bound elsewhere than to this machine alone, its own."""
+    own = () if _alone(host) else (socket.gethostname(), socket.getfqdn())
+    return (*names, host, *own)
 
 
 def _listening(host: str, port: int) -> socket.socket:
@@ -119,6 +112,9 @@ def _listening(host: str, port: int) -> socket.socket:
         made = socket.create_server((host, port), family=kind[0], backlog=1024)
         made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # else each answer waits 40 ms for its last piece
     except OSError as error:
+        wrong_host = isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL
         hint = "choose another with --port, or 0 for a free one"
+        if wrong_host:
+            hint = "give --host an address of this machine: 0.0.0.0 for all it has, 127.0.0.1 for itself alone"
         raise InputError(f"cannot listen on {host}:{port}: {error.strerror or error}", hint=hint) from error
     return made

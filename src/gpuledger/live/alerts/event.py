@@ -104,7 +104,7 @@ def figure(amount: float | None, unit: str) -> str:
     if unit == "min":
         return duration(round(amount * MS_PER_MIN))
     text = f"{amount:,.0f}" if amount == int(amount) or abs(amount) >= 100 else f"{amount:.1f}"
-    return text if unit == "count" else f"{text} {unit}".strip()
+    return f"{text} {unit.removesuffix('s') if amount == 1 else unit}".strip()
 
 
 def duration(length_ms: int) -> str:
@@ -126,5 +126,5 @@ def _evidence(name: str, value: str | int | float | None) -> tuple[str, str]:
     text = f"{value:,.1f}" if isinstance(value, float) else str(value)
     if stem and unit in _UNITS:
         name, text = stem, _UNITS[unit].format(text)
-    words = name.replace("_", " ").replace("gpus", "GPUs").replace("rfu", "RFU")
+    words = name.replace("_", " ").replace("gpus", "GPUs").replace("rfu", "RFU").replace("xid", "XID")
     return words[:1].upper() + words[1:], "unknown" if value is None else text

@@ -115,9 +115,14 @@ class Seen:
 
     @cached_property
     def budgets(self) -> MonthBudget | None:
-        """The month's budgets; None where none are set."""
+        """The month's budgets; None where none are set. Days before the first sample are in no figure: an alert rests
+        on what was seen, and a team that starts in mid-month has spent nothing before.
+        """
         budgets = set_budgets()
-        return month_budget(self.lake, budgets, None, **asked(self.lake.root, **self._terms).terms) if budgets else None
+        if not budgets:
+            return None
+        terms = asked(self.lake.root, **self._terms).terms
+        return month_budget(self.lake, budgets, None, forecast_unseen=False, **terms)
 
 
 def _last_stretch(spells: list[tuple[int, int]]) -> tuple[int, int]:

@@ -31,9 +31,14 @@ def checked(pattern: str) -> str:
     pattern = pattern.strip()
     if not pattern or any(not part.strip() for part in pattern.split(",")):
         raise InputError("silence='' matches nothing", hint="give a key such as 'idle_held:*', or namespace=ml-*")
-    for name, _ in _pairs(pattern):
-        if name not in FIELDS:
-            raise UnknownName("field of an alert", name, FIELDS)
+    if "=" not in pattern:
+        return pattern  # of keys
+    for name, equals, value in (part.partition("=") for part in pattern.split(",")):
+        if not equals or not value.strip():
+            hint = "write fields as name=pattern with commas between them: namespace=ml-*,severity=info"
+            raise InputError(f"silence={pattern!r}: {(name + equals).strip()!r} has no pattern to match", hint=hint)
+        if name.strip() not in FIELDS:
+            raise UnknownName("field of an alert", name.strip(), FIELDS)
     return pattern
 
 

@@ -8,6 +8,7 @@ from typing import Unpack
 
 from gpuledger.cost.billing import Asked
 from gpuledger.cost.build import Terms, prices_of, statement_and_bill
+from gpuledger.cost.charges import Charge
 from gpuledger.cost.emissions.build import Placing, emitted
 from gpuledger.cost.emissions.readings import read_readings
 from gpuledger.cost.inventories.settling import inventory_of
@@ -20,7 +21,7 @@ from gpuledger.ledger.read.owners import By
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.live.focus.days import DayCharge, day_charges
 from gpuledger.live.focus.rows import Making, Naming, Row
-from gpuledger.units import MS_PER_HOUR, Unknown
+from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def focus_export(
     readings = read_readings(Books(lake, wanted), hourly=False)
     making = Making(
         naming or Naming(), terms.get("teams") or Config(), stock, emitted(lake, wanted, stock, placing or Placing()),
-        readings,
+        readings, _rests(bill.charges),
     )  # fmt: skip
     rows: list[Row] = []
     unpriced: list[DayCharge] = []
@@ -71,6 +72,15 @@ def focus_export(
         else:
             rows.append(making.row(day, day.dollars, day.of.price))
     return FocusExport(tuple(rows), _left_out(unpriced), statement)
+
+
+def _rests(charges: Sequence[Charge]) -> dict[str, int]:
+    """By board that is cut the share that its slices leave."""
+    slices: dict[str, dict[str, int]] = {}
+    for charge in charges:
+        if charge.device.gpu_instance_id:
+            slices.setdefault(charge.device.gpu_uuid, {})[charge.device.gpu_instance_id] = charge.share_ppm
+    return {uuid: max(0, PPM - sum(own.values())) for uuid, own in slices.items()}
 
 
 def _left_out(unpriced: Sequence[DayCharge]) -> tuple[LeftOut, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -27,6 +27,7 @@ from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, PPM, Unknown, known, utc
 
 Row = dict[str, Any]
 UNIT = "GPU-Hours"
+_SPLIT_MS = 2
 LISTED: frozenset[Basis] = frozenset({"market", "instance"})
 
 
@@ -41,13 +42,14 @@ class Naming:
 
 @dataclass(frozen=True)
 class Making:
-    """What rows are made with, apart from the charges."""
+    """What rows are made with, apart from the charges. `rest_ppm`: by board that is cut, what its slices leave."""
 
     naming: Naming
     teams: Config
     stock: Inventory | None
     emitted: Emitted
     readings: Readings
+    rest_ppm: Mapping[str, int] = field(default_factory=dict)
 
     def row(self, day: DayCharge, dollars: Dollars, price: Price) -> Row:
         """The row of a charge with a price."""
@@ -63,9 +65,8 @@ class Making:
         }
 
     def _charge(self, day: DayCharge, dollars: Dollars, price: Price) -> Row:
-        hours = _decimal(Decimal(day.times.paid_ms) / MS_PER_HOUR)
         paid = dollars.paid_usd
-        unit = _decimal(paid / hours) if hours else price.usd_per_h
+        hours, unit = _quantity(day.times.paid_ms, paid, price.usd_per_h)
         start, end = _month(day.start_ms)
         device = day.of.device
         owner = day.of.workload or space_name(day.of.namespace, owned=day.of.owned)
@@ -117,8 +118,14 @@ class Making:
         return {
             "x_Evidence": shares and json.dumps(shares), "x_ObservedHours": sums.get("observed_ms", 0) / MS_PER_HOUR,
             "x_UtilizationPct": known(self.readings.util_pct(holder_of(day.of), at)), "x_RealizedSharePct": realized,
-            "x_BoardSharePct": 100 * day.of.share_ppm / PPM,
+            "x_BoardSharePct": 100 * self._share_ppm(day) / PPM,
         }  # fmt: skip
+
+    def _share_ppm(self, day: DayCharge) -> int:
+        """The share of its board; the rest of one that is cut holds what its slices leave."""
+        device = day.of.device
+        rest = device.gpu_instance_id is None and not day.sums.get("observed_ms", 0)
+        return self.rest_ppm.get(device.gpu_uuid, day.of.share_ppm) if rest else day.of.share_ppm
 
     def _carbon(self, day: DayCharge) -> Row:
         if not day.sums.get("energy_ms", 0):
@@ -181,6 +188,18 @@ def _waste(dollars: Dollars, price: Price) -> Row:
         "x_WasteCost": dollars.waste_usd, "x_CostLow": low, "x_CostHigh": high, "x_PriceBasis": price.basis,
         "x_PriceSource": price.words, "x_PriceListed": price.newest,
     }  # fmt: skip
+
+
+def _quantity(paid_ms: int, paid: Decimal, usd_per_h: Decimal) -> tuple[Decimal, Decimal]:
+    """Hours and price per hour, whose product is the cost.
+
+    Time is split among owners and slices to the millisecond, dollars more finely. Where both agree but for that, the
+    price is the one of the board and the hours follow from it: else one price would be written in many ways.
+    """
+    hours = Decimal(paid_ms) / MS_PER_HOUR
+    if usd_per_h and abs(paid / usd_per_h - hours) * MS_PER_HOUR <= _SPLIT_MS:
+        return _decimal(paid / usd_per_h), usd_per_h
+    return _decimal(hours), _decimal(paid / hours) if paid_ms else usd_per_h
 
 
 def _pascal(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from gpuledger.anomalies.signals import SignalName
 from gpuledger.anomalies.statement import REASONS, AnomalyStatement, Dollars, Finding, Slowdown
 from gpuledger.anomalies.words import WHAT, next_step, reading_words
 from gpuledger.encode import encode
@@ -44,6 +45,9 @@ def anomalies_document(found: AnomalyStatement) -> Document:
     )
 
 
+_SMALLEST: dict[SignalName, str] = {"clock": "clock lower", "work": "work less", "heat": "hotter"}
+
+
 def named(found: AnomalyStatement) -> int:
     """How many GPUs are named; one may have several findings."""
     return len({(f.gpu_uuid, f.gpu_instance_id) for f in found.findings})
@@ -55,12 +59,19 @@ def headline(found: AnomalyStatement) -> str:
     if not found.findings:
         if not judged:
             return f"None of {gpus(found.gpus)} can be judged: {_reasons(found)}."
-        return f"No degrading GPU among {gpus(judged)} that can be judged."
+        return f"No degrading GPU among {gpus(judged)} that can be judged.{_visible(found)}"
     some = f"{named(found)} of {gpus(found.gpus)} degrading"
     dollars = found.usd_per_month
     if isinstance(dollars, Unknown):
         return f"{some}; what that costs is unknown: {dollars.why}."
     return f"{some}: {usd(dollars.middle_usd, 0)} per month paid for work not done ({_range(dollars)})."
+
+
+def _visible(found: AnomalyStatement) -> str:
+    """From which size on a lasting difference to peers is named in this fleet."""
+    shown = ", ".join(f"{words} by {abs(s.change):.0f} {s.change_unit}" for s in found.smallest
+                      if (words := _SMALLEST.get(s.signal)))  # fmt: skip
+    return f" A GPU that was worse all along would be named from: {shown}." if shown else ""
 
 
 def _range(dollars: Dollars) -> str:

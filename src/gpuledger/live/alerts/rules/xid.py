@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from gpuledger.live.alerts.faults import fault_readings
 from gpuledger.live.alerts.rule import Reading, alert
 from gpuledger.live.alerts.seen import Seen
 
@@ -9,11 +10,9 @@ from gpuledger.live.alerts.seen import Seen
 @alert(
     "xid",
     "Driver error (XID)",
-    unit="count",
+    unit="driver errors",
     next_step="look up the XID in dmesg on the host; drain the node if it is 48, 63, 64, 74, 79, 94 or 95",
 )
 def look(seen: Seen) -> Iterator[Reading]:
     """XID errors in the window."""
-    for board in seen.boards.values():
-        count = float(board.sums["xid_events"])
-        yield Reading(board.subject, count, seen.newest_ms, None, board.owner, {"host": board.host})
+    return fault_readings(seen, "xid_events", ("xid",))
