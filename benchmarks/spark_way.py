@@ -50,7 +50,9 @@ def analyse(spark: SparkSession, paths: list[str]) -> dict[str, object]:
     raw = spark.read.parquet(*paths)
     raw.createOrReplaceTempView("raw")
     models = [row[0] for row in raw.select("MODELNAME").distinct().collect()]
-    facts = [(m, float(get_gpu(m).board_power_w.value), float(get_gpu(m).achievable_tflops("published"))) for m in models]
+    facts = [
+        (m, float(get_gpu(m).board_power_w.value), float(get_gpu(m).achievable_tflops("published"))) for m in models
+    ]
     spark.createDataFrame(facts, "model string, board double, able double").createOrReplaceTempView("facts")
     power = "greatest(0D, least(1D, DCGM_FI_DEV_POWER_USAGE / board))"
     spark.sql(
