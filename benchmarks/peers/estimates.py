@@ -81,18 +81,21 @@ def lines(found: dict[str, Any]) -> list[str]:
     models = len({row["name"] for row in rows})
     out = [
         f"Training steps of {models} models ({len(rows)} runs) on one {found['device']}: memory planned against memory",
-        "taken, with what lies outside torch. None of these runs corrected our planner.",
+        "taken, with what lies outside torch. Our estimate was fitted to none of these runs.",
         "",
     ]
     if not found["accelerate"]:
         out += ["Not installed, so not compared: accelerate.", ""]
-    out += ["| estimate | median error | worst error | too low by over 10 % |", "|---|---:|---:|---:|"]
+    out += ["| estimate | median error | worst error | too low by over 10 % |", "|---|---:|---|---:|"]
     for method, words in METHODS.items():
         ratios = [row[method] for row in rows if method in row]
         if ratios:
             errors = [100 * abs(ratio - 1) for ratio in ratios]
+            worst = max((row for row in rows if method in row), key=lambda row: abs(row[method] - 1))
             low = sum(ratio < 0.9 for ratio in ratios)
-            cells = f"{statistics.median(errors):.1f} % | {max(errors):.0f} % | {low} of {len(ratios)}"
+            cells = (
+                f"{statistics.median(errors):.1f} % | {max(errors):.0f} % ({worst['name']}) | {low} of {len(ratios)}"
+            )
             out.append(f"| {words} | {cells} |")
     out += ["", *LIMITS]
     if found["failed"]:

@@ -121,8 +121,8 @@ def lines(found: dict[str, Any]) -> list[str]:
     """FLOP of a step by hand, and how far off each count is."""
     out = [
         f"One training step of small models on a processor, torch {found['torch']}. An error in FLOPs is the same",
-        "error in model FLOPs utilization (MFU). By hand: the products of the forward and the backward pass, none of them",
-        "twice. Hardware FLOPs utilization (HFU) also counts what is computed again.",
+        "error in model FLOPs utilization (MFU). By hand: the products of the forward and the backward pass, none of",
+        "them twice. Hardware FLOPs utilization (HFU) also counts what is computed again.",
         "",
         "| step | GFLOP by hand | `FlopCounterMode` | gpuledger, for MFU | gpuledger, for HFU |",
         "|---|---:|---:|---:|---:|",

@@ -27,11 +27,12 @@ def recorder_lines(found: dict[str, Any]) -> list[str]:
     if not found:
         return [f"Not measured yet: run {again}."]
     pct = {name: statistics.median(turns) for name, turns in found["pct"].items()}
-    turns = min(len(turns) for turns in found["pct"].values())
+    least = min(len(turns) for turns in found["pct"].values())
+    runs = f"{least} run{'s' if least > 1 else ''} of 20 s"
     out = [
         "One NVIDIA H200 kept busy by matrix products; one reading per second unless the name says otherwise.",
-        f"{turns} run{'s' if turns > 1 else ''} of 20 s per tool after start-up: figures come in steps of {STEP_PCT} %.",
-        f"These are kept results; to measure again, run {again}.",
+        f"{runs} per tool after its start-up: figures come in steps of {STEP_PCT} %.",
+        f"Measured once and kept; to measure again, run {again}.",
         "",
         "| tool | % of a core | what it keeps |",
         "|---|---:|---|",
