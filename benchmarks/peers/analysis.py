@@ -52,11 +52,11 @@ def lines(found: dict[str, Any]) -> list[str]:
         for name in (n for n in NAMES if n in row["seconds"]):
             cells = (f"{row['seconds'][name]:.1f}", f"{row['cpu_s'][name]:.1f}", f"{row['peak_mib'][name]:,}")
             out.append(f"| {row['rows']:,} | {SHOWN[name]} | {' | '.join(cells)} | {row['cpu_s'][name] / ours:.2f} |")
-    return [*out, "", _sentence(found["rows"])]
+    return [*out, "", *_sentences(found["rows"])]
 
 
-def _sentence(rows: list[dict[str, Any]]) -> str:
-    """Which took less CPU than gpuledger, at which size."""
+def _sentences(rows: list[dict[str, Any]]) -> list[str]:
+    """Which took less CPU than gpuledger at which size, and what the figures leave out."""
     parts = []
     for row in rows:
         cpu = row["cpu_s"]
@@ -64,10 +64,12 @@ def _sentence(rows: list[dict[str, Any]]) -> str:
             f"{SHOWN[n]} ({cpu[n] / cpu['analyze']:.2f}x)" for n in NAMES[1:] if n in cpu and cpu[n] < cpu["analyze"]
         ]
         parts.append(f"at {row['rows']:,} samples " + (", ".join(less) if less else "none of them"))
-    return (
-        f"Less CPU than gpuledger took: {'; '.join(parts)}. The scripts compute only the figures named here; the "
-        "statement also has memory, energy, counters, evidence and dollars, from the same pass."
-    )
+    return [
+        f"Less CPU than gpuledger took: {'; '.join(parts)}.",
+        "For one look at one file a script is the cheaper way. The scripts compute only the figures named here; the",
+        "statement also has memory, energy, activity counters and the evidence behind each figure. Spark spends most of",
+        "its time on starting Java and is made for clusters.",
+    ]
 
 
 def _cores() -> int:

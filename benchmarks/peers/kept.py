@@ -68,8 +68,18 @@ def growth_lines(found: dict[str, Any]) -> list[str]:
     first, last, rows = weeks[0], weeks[-1], sum(week["rows"] for week in weeks)
     peak = max(week[name]["peak_mib"] for week in weeks for name in ("import", "post", "analyze", "analyze_week"))
     took = [f"{week['import']['seconds'] + week['post']['seconds']:.0f} s" for week in (first, last)]
+    whole, recent = (
+        [f"{week[name]['seconds']:.1f} s" for week in (first, last)] for name in ("analyze", "analyze_week")
+    )
     return [
-        f"{len(weeks)} weeks of {first['rows']:,} samples, {rows:,} in all: import and posting took {took[0]} for the",
-        f"first week and {took[1]} for the last, within {peak:,.0f} MiB. Details: [Scale](../scale.md). The other",
-        "tools were not run at this size: their scripts above read every sample again each time.",
+        f"{len(weeks)} weeks of {first['rows']:,} samples, {rows:,} in all, in one lake, within {peak:,.0f} MiB.",
+        "",
+        "| `gpuledger` | first week | last week |",
+        "|---|---:|---:|",
+        f"| import and post what is new | {took[0]} | {took[1]} |",
+        f"| statement of all samples so far, nothing new | {whole[0]} | {whole[1]} |",
+        f"| statement of the last 7 days | {recent[0]} | {recent[1]} |",
+        "",
+        "Measured once and kept; details: [Scale](../scale.md). The other tools were not run at this size: their scripts",
+        "above read every sample again each time.",
     ]

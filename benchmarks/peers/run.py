@@ -22,8 +22,9 @@ HERE = Path(__file__).resolve().parent
 INTRO = """\
 # Side by side with other tools
 
-Each comparison runs both sides alternating on one machine, so ratios count, not seconds. Where another tool is better,
-the page says so. Repeat it with `make bench-peers`; a part of it with `python benchmarks/peers/run.py --only PART`.
+Each comparison runs all sides on one machine in one run: ratios count, not seconds, and those of CPU seconds more than
+others, since the machine had other work too. Where another tool is better, the page says so. Repeat it with
+`make bench-peers`; a part of it with `python benchmarks/peers/run.py --only PART`.
 """
 
 
