@@ -57,18 +57,19 @@ def lines(found: dict[str, Any]) -> list[str]:
 
 def _sentences(rows: list[dict[str, Any]]) -> list[str]:
     """Which took less CPU than gpuledger at which size, and what the figures leave out."""
-    parts = []
+    out = []
     for row in rows:
-        cpu = row["cpu_s"]
-        less = [
-            f"{SHOWN[n]} ({cpu[n] / cpu['analyze']:.2f}x)" for n in NAMES[1:] if n in cpu and cpu[n] < cpu["analyze"]
-        ]
-        parts.append(f"at {row['rows']:,} samples " + (", ".join(less) if less else "none of them"))
+        cpu, ours = row["cpu_s"], row["cpu_s"]["analyze"]
+        less = [f"{SHOWN[name]} ({cpu[name] / ours:.2f}x)" for name in NAMES[1:] if cpu.get(name, ours) < ours]
+        out.append(f"Less CPU than gpuledger at {row['rows']:,} samples: {', '.join(less) or 'none of them'}.")
+    first, last = rows[0], rows[-1]
+    if first is not last and "spark" in first["cpu_s"]:
+        more, grown = last["cpu_s"]["spark"] / first["cpu_s"]["spark"], last["rows"] / first["rows"]
+        out.append(f"With {grown:.0f} times the samples Spark took {more:.1f} times the CPU; it is made for clusters.")
     return [
-        f"Less CPU than gpuledger took: {'; '.join(parts)}.",
+        *out,
         "For one look at one file a script is the cheaper way. The scripts compute only the figures named here; the",
-        "statement also has memory, energy, activity counters and the evidence behind each figure. Spark spends most of",
-        "its time on starting Java and is made for clusters.",
+        "statement also has memory, energy, activity counters and the evidence behind each figure.",
     ]
 
 

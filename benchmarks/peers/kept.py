@@ -61,7 +61,7 @@ def growth(_: argparse.Namespace) -> dict[str, Any]:
 
 
 def growth_lines(found: dict[str, Any]) -> list[str]:
-    """First run and later ones in one line."""
+    """The first week next to the last."""
     if not found:
         return ["Not measured yet: run `make bench-scale`."]
     weeks = found["weeks"]
@@ -80,6 +80,6 @@ def growth_lines(found: dict[str, Any]) -> list[str]:
         f"| statement of all samples so far, nothing new | {whole[0]} | {whole[1]} |",
         f"| statement of the last 7 days | {recent[0]} | {recent[1]} |",
         "",
-        "Measured once and kept; details: [Scale](../scale.md). The other tools were not run at this size: their scripts",
-        "above read every sample again each time.",
+        "Measured once and kept; details: [Scale](../scale.md). The other tools were not run at this size: their",
+        "scripts above read every sample again each time.",
     ]
