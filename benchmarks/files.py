@@ -1,12 +1,14 @@
-"""How long does a file take to become a statement, or to get into the lake? Beside pandas, Polars and DuckDB.
+"""How long does a file take to become a statement, or to get into the lake? Next to pandas, Polars, DuckDB and Spark.
 
-    python benchmarks/files.py [--gpus 50 500 5000] [--repeat 3] [--keep DIR] [--polars PYTHON] [--before SRC] [--json]
+    python benchmarks/files.py [--gpus 50 500 5000] [--repeat 3] [--keep DIR] [--polars PYTHON] [--spark PYTHON]
+                               [--before SRC] [--only NAME ...] [--json]
 
 `analyze`: `gpuledger analyze FILE` against scripts that do the eight analyses, each in a process of its own, from its
-start to its end, in turns. `import`: `gpuledger import FILE` from Parquet and from CSV, against reading all columns and
-writing them again as Parquet with the lake's codecs on as many cores; `--before`: the `src` folder of an older
-checkout, imported in the same turns. `--polars`: a Python that has Polars. One table; medians, and ratios by turn.
-Every script and package runs from compiled bytecode, as after an install.
+start to its end, alternating. `import`: `gpuledger import FILE` from Parquet and from CSV, against reading all columns
+and writing them again as Parquet with the lake's codecs on as many cores; `--before`: the `src` folder of an older
+checkout, imported in the same rounds. `--polars`, `--spark`: a Python that has it. One table; medians, and ratios by
+round. `--only`: some of these commands. Every script and package runs from compiled bytecode, as after an install.
+The figures that the statement and the scripts have in common must agree, or nothing is printed.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from __future__ import annotations
 import argparse
 import compileall
 import json
+import math
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -26,10 +30,16 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 CSV_ROWS = 5_100_000
+PEERS = ("pandas", "polars", "duckdb", "spark")
+# Figures that the statement and every script print. Polars averages in single precision.
+SAME = ("samples", "gpus", "gpu_util_pct", "pif", "bottlenecked_pct_of_active")
+NEAR_RATIO = 1e-6
+# Starts for a minute: one round shows enough.
+ONCE = ("spark",)
 
 
 def main() -> None:
-    """Make the files, run everything in turns, print the table."""
+    """Make the files, run everything alternating, print the table."""
     asked = _asked()
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     for source in (HERE.parent / "src", *([asked.before] if asked.before else [])):
@@ -39,7 +49,7 @@ def main() -> None:
         work = asked.keep or Path(temporary)
         for gpus in asked.gpus:
             folder = work / str(gpus)
-            files, rows = _fleet(folder, gpus)
+            files, rows = _fleet(folder, gpus, csv=any("csv" in name for name in asked.only or ["csv"]))
             runs = _turns(_commands(asked, folder, files, rows), asked.repeat)
             found.append(_row(gpus, rows, runs))
             if not asked.json:
@@ -54,12 +64,14 @@ def _asked() -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--keep", type=Path)
     parser.add_argument("--polars", default=None)
+    parser.add_argument("--spark", default=None)
     parser.add_argument("--before", type=Path)
+    parser.add_argument("--only", nargs="+", default=[])
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 
 
-def _fleet(folder: Path, gpus: int) -> tuple[list[str], int]:
+def _fleet(folder: Path, gpus: int, *, csv: bool) -> tuple[list[str], int]:
     """A week of a fleet at one sample a minute: one Parquet file, or one a day where it is large."""
     import gpuledger
 
@@ -69,7 +81,7 @@ def _fleet(folder: Path, gpus: int) -> tuple[list[str], int]:
         by_day = gpus >= 5000
         target.mkdir(parents=True)
         gpuledger.write_fleet(spec, target if by_day else target / "week.parquet", files="day" if by_day else "one")
-        if spec.rows <= CSV_ROWS:
+        if csv and spec.rows <= CSV_ROWS:
             gpuledger.write_fleet(spec, folder / "week.csv", "csv")
     return [str(f) for f in sorted(target.glob("*.parquet"))], spec.rows
 
@@ -84,9 +96,10 @@ def _commands(
         "pandas": ([python, str(HERE / "pandas_way.py"), *files], {}),
         "duckdb": ([python, str(HERE / "duckdb_way.py"), *files], {}),
     }
-    if asked.polars:
-        where = {"PYTHONPATH": str(HERE.parent / "src")}
-        found["polars"] = ([asked.polars, str(HERE / "polars_way.py"), *files], where)
+    for name, other in (("polars", asked.polars), ("spark", asked.spark)):
+        if other:
+            where = {"PYTHONPATH": str(HERE.parent / "src")}
+            found[name] = ([other, str(HERE / f"{name}_way.py"), *files], where)
     found["import"] = ([python, *into, *files], {})
     found["bare"] = ([python, str(HERE / "bare_copy.py"), str(folder / "bare"), *files], {})
     if asked.before:
@@ -94,35 +107,57 @@ def _commands(
     if rows <= CSV_ROWS:
         found["import_csv"] = ([python, *into, str(folder / "week.csv")], {})
         found["analyze_csv"] = ([python, "-m", "gpuledger", "analyze", str(folder / "week.csv"), "--json"], {})
-    return found
+    return {name: command for name, command in found.items() if not asked.only or name in asked.only}
 
 
 def _turns(commands: dict[str, tuple[list[str], dict[str, str]]], repeat: int) -> dict[str, list[dict[str, float]]]:
     runs: dict[str, list[dict[str, float]]] = defaultdict(list)
+    figures: dict[str, dict[str, float]] = {}
     for turn in range(repeat):
         for name in list(commands) if turn % 2 == 0 else list(reversed(commands)):
+            if turn and name in ONCE:
+                continue
             command, more = commands[name]
             if "import" in name:
                 shutil.rmtree(command[command.index("--lake") + 1], ignore_errors=True)
-            runs[name].append(_timed(command, more))
+            took, out = _timed(command, more)
+            runs[name].append(took)
+            if name in ("analyze", *PEERS):
+                figures[name] = json.loads(out)
+    _agree(figures)
     return runs
 
 
-def _timed(command: list[str], more: dict[str, str]) -> dict[str, float]:
-    """Seconds from the start of a process to its end, and the peak memory of all its processes together."""
-    start = time.perf_counter()
+def _agree(figures: dict[str, dict[str, float]]) -> None:
+    """Whether everyone found the same: a script that is fast and wrong is not compared."""
+    for name, of in ((name, of) for name in figures for of in SAME):
+        ours, theirs = figures.get("analyze", figures[name])[of], figures[name][of]
+        if not math.isclose(ours, theirs, rel_tol=NEAR_RATIO):
+            raise SystemExit(f"{of}: {name} finds {theirs}, gpuledger analyze {ours}; make them agree first")
+
+
+def _timed(command: list[str], more: dict[str, str]) -> tuple[dict[str, float], bytes]:
+    """Seconds from the start of a process to its end, CPU seconds, peak memory of all its processes; its output."""
+    start, before = time.perf_counter(), _children_s()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=os.environ | more)
     peak = 0.0
-    while process.poll() is None:
+    while True:
         peak = max(peak, _memory(process.pid))
         try:
-            _, said = process.communicate(timeout=0.1)
+            out, errors = process.communicate(timeout=0.1)
+            break
         except subprocess.TimeoutExpired:
             continue
     seconds = time.perf_counter() - start
     if process.returncode:
-        raise SystemExit(f"{' '.join(command[:4])} failed: {said.decode()[-400:]}")
-    return {"seconds": seconds, "peak_mib": peak}
+        raise SystemExit(f"{' '.join(command[:4])} failed: {errors.decode()[-400:]}")
+    return {"seconds": seconds, "cpu_s": _children_s() - before, "peak_mib": peak}, out
+
+
+def _children_s() -> float:
+    """CPU seconds of the processes that have ended below this one."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _memory(pid: int) -> float:
@@ -141,12 +176,13 @@ def _memory(pid: int) -> float:
 
 def _row(gpus: int, rows: int, runs: dict[str, list[dict[str, float]]]) -> dict[str, object]:
     def ratios(name: str, other: str) -> list[float]:
-        return [round(b["seconds"] / a["seconds"], 2) for a, b in zip(runs[name], runs[other], strict=True)]
+        return [round(b["seconds"] / a["seconds"], 2) for a, b in zip(runs[name], runs[other], strict=False)]
 
     out: dict[str, object] = {"gpus": gpus, "rows": rows}
     out["seconds"] = {n: round(statistics.median(r["seconds"] for r in found), 2) for n, found in runs.items()}
+    out["cpu_s"] = {n: round(statistics.median(r["cpu_s"] for r in found), 2) for n, found in runs.items()}
     out["peak_mib"] = {n: round(max(r["peak_mib"] for r in found)) for n, found in runs.items()}
-    pairs = [("analyze", "pandas"), ("analyze", "duckdb"), ("analyze", "polars"), ("import", "import_before")]
+    pairs = [*(("analyze", peer) for peer in PEERS), ("import", "import_before")]
     pairs += [("import", "bare"), ("import_csv", "import")]
     out["times_as_fast"] = {f"{a} as {b}": ratios(a, b) for a, b in pairs if a in runs and b in runs}
     return out
@@ -154,12 +190,13 @@ def _row(gpus: int, rows: int, runs: dict[str, list[dict[str, float]]]) -> dict[
 
 def _show(row: dict[str, object]) -> None:
     print(f"\n{row['rows']:,} samples ({row['gpus']} GPUs)")
-    seconds, peaks, ratios = row["seconds"], row["peak_mib"], row["times_as_fast"]
+    seconds, cpu, peaks, ratios = row["seconds"], row["cpu_s"], row["peak_mib"], row["times_as_fast"]
     assert isinstance(seconds, dict)
+    assert isinstance(cpu, dict)
     assert isinstance(peaks, dict)
     assert isinstance(ratios, dict)
     for name in seconds:
-        print(f"  {name:14} {seconds[name]:8.2f} s {peaks[name]:7,} MiB")
+        print(f"  {name:14} {seconds[name]:8.2f} s {cpu[name]:8.2f} s CPU {peaks[name]:7,} MiB")
     for name, found in ratios.items():
         print(f"  {name:32} {statistics.median(found):6.2f} x   {', '.join(f'{r:.2f}' for r in found)}")
 

@@ -57,7 +57,7 @@ def tools(folder: Path) -> dict[str, tuple[str, list[str], str]]:
     smi = ["nvidia-smi", "--query-gpu=timestamp,uuid,utilization.gpu,power.draw,memory.used,clocks.sm,temperature.gpu"]
     return {
         "gpuledger record, 1 Hz": ("gpuledger", [*record, "--hz", "1"], "samples with activity counters, in a lake"),
-        "gpuledger record, 10 Hz": ("gpuledger", record, "the same ten times a second (its default)"),
+        "gpuledger record, 10 Hz": ("gpuledger", record, "the same at ten times the rate (its default)"),
         "nvitop collector": ("nvitop", [python, "-c", NVITOP], "means in memory, per process too"),
         "nvitop screen": ("nvitop", [python, "-m", "nvitop", "--monitor", "full", "--interval", "1"], "nothing"),
         "gpustat -i 1": ("gpustat", [python, "-m", "gpustat", "-i", "1"], "nothing"),
