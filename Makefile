@@ -10,7 +10,7 @@ TRAIN_STAMP := $(VENV)/.installed-train
 LOCKED := $(VENV)/locked.txt
 SPREAD := --numprocesses auto --dist worksteal
 
-.PHONY: help demo test test-train test-outside test-scale test-crash coverage lint format docs reference bench bench-truth bench-plans bench-viewers bench-ray bench-scale fuzz screenshots wheel sbom audit lock clean
+.PHONY: help demo test test-train test-outside test-focus test-scale test-crash coverage lint format docs reference bench bench-truth bench-plans bench-viewers bench-ray bench-scale bench-peers fuzz screenshots wheel sbom audit lock clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -35,6 +35,7 @@ demo: $(STAMP) ## make the sample fleet, post it, write report.html, print the s
 test: $(STAMP) ## run the tests on all cores
 	@command -v chromium >/dev/null || echo "chromium is not installed: the browser tests of the dashboard are skipped (apt-get install chromium)"
 	@command -v prometheus >/dev/null || echo "Prometheus is not installed: its tests are skipped (apt-get install prometheus)"
+	@test -x $(FOCUS)/bin/focus-validator || echo "the FOCUS validator is not installed: its test is skipped (make test-focus)"
 	$(BIN)/python -m pytest -m "not torch and not scale" $(SPREAD)
 
 test-scale: $(STAMP) ## kills, a Ray cluster, an S3 server, hostile files, the agent, the wheel
@@ -47,6 +48,15 @@ coverage: $(STAMP) ## run the tests and show the lines they do not reach; takes 
 
 test-train: $(TRAIN_STAMP) ## run the tests that need torch, installing it first
 	$(BIN)/python -m pytest -m torch
+
+FOCUS := .venv-focus
+$(FOCUS)/.installed: $(STAMP) requirements/focus.lock
+	@$(BIN)/uv venv --quiet --python $(BIN)/python $(FOCUS)
+	@$(BIN)/uv pip sync --quiet --python $(FOCUS)/bin/python --require-hashes requirements/focus.lock
+	@touch $@
+
+test-focus: $(FOCUS)/.installed ## check FOCUS rows with the FinOps Foundation's validator
+	$(BIN)/python -m pytest tests/live/test_focus_files.py -k validator
 
 test-outside: $(STAMP) ## compare shipped figures with the files they came from (OUTSIDE=folder of those files)
 	@test -d "$(OUTSIDE)" || { echo "name the folder of those files: make test-outside OUTSIDE=folder"; exit 2; }
@@ -116,6 +126,12 @@ bench-scale: $(STAMP) ## ten weeks of 50.4 million samples, one after the other;
 fuzz: $(STAMP) ## give every reader 100,000 hostile files, and files that become enormous
 	$(BIN)/python fuzz/run.py --inputs 100000
 	$(BIN)/python fuzz/bombs.py
+
+PEERS ?= .venv-peers
+bench-peers: $(STAMP) ## side by side with other tools: analysis, start-up, memory, FLOPs (Spark needs Java 17)
+	@test -x $(PEERS)/bin/python || ($(BIN)/python -m venv $(PEERS) && $(PEERS)/bin/pip install -q pyspark==4.3.0 polars==2.1.0 gpustat==1.1.1 nvitop==1.7.2 \
+	  && $(BIN)/python -c "import site; print(site.getsitepackages()[0])" > $$($(PEERS)/bin/python -c "import site; print(site.getsitepackages()[0])")/main.pth)
+	$(BIN)/python benchmarks/peers/run.py --peers $(PEERS)/bin/python --update docs/results/peers.md
 
 screenshots: $(STAMP) ## pictures of the dashboard for the documentation
 	$(BIN)/python benchmarks/screenshots.py

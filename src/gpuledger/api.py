@@ -139,12 +139,11 @@ class OpenLake(Intake):
 
         Without a budget those of the settings; without a month ("2026-01") that of the newest sample.
         """
-        from gpuledger.cost.build import prices_of
-        from gpuledger.cost.month_budget import ALL, month_budget
+        from gpuledger.cost.month_budget import budgets_of, month_budget
         from gpuledger.cost.user_settings import set_budgets
 
-        given, terms = prices_of(budget), self._asked(price=prices, inventory=inventory, teams=teams)
-        budgets = set_budgets() if given is None else given if isinstance(given, Mapping) else {ALL: given}
+        terms = self._asked(price=prices, inventory=inventory, teams=teams)
+        budgets = set_budgets() if budget is None else budgets_of(budget)
         return Answer(month_budget(self.lake, budgets, month, **terms.terms))
 
     @takes(inventory="files")

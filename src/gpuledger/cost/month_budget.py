@@ -6,11 +6,11 @@ import datetime as dt
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Literal, Unpack
 
-from gpuledger.cost.build import Terms, cost_statement
+from gpuledger.cost.build import Money, Terms, cost_statement
 from gpuledger.cost.forecast import Forecast, forecast
 from gpuledger.cost.inventories.settling import inventory_of
 from gpuledger.cost.money import ZERO
@@ -121,6 +121,22 @@ class MonthBudget:
         }
 
 
+def budgets_of(budget: Money | Mapping[str, Money]) -> dict[str, Decimal]:
+    """Budgets as they are given in Python: dollars for all GPUs, or by team or namespace."""
+    found = {}
+    for name, amount in (budget if isinstance(budget, Mapping) else {ALL: budget}).items():
+        try:
+            found[name] = Decimal(str(amount))
+        except InvalidOperation:
+            raise _no_budget(name, amount) from None
+    return found
+
+
+def _no_budget(name: str, amount: object) -> InputError:
+    whose = "" if name == ALL else f" of {name}"
+    return InputError(f"the budget{whose} is {amount}", hint="give dollars per month above 0, for example 20000")
+
+
 def month_budget(
     lake: Lake,
     budgets: Mapping[str, Decimal],
@@ -135,8 +151,7 @@ def month_budget(
     """
     for name, amount in budgets.items():
         if not amount.is_finite() or amount <= 0:
-            whose = "" if name == ALL else f" of {name}"
-            raise InputError(f"the budget{whose} is {amount}", hint="give dollars per month above 0, for example 20000")
+            raise _no_budget(name, amount)
     newest = newest_ms(lake)
     first = _first_of(str(month)) if month else utc(newest - 1).date().replace(day=1)
     start, end = _ms(first), _ms((first + dt.timedelta(days=31)).replace(day=1))
