@@ -168,7 +168,7 @@ def test_wrong_arguments_are_refused_in_words(lake: OpenLake) -> None:
     wrong = {
         "the budget is -5": lambda: lake.budget(-5),
         "the budget of ml is NaN": lambda: lake.budget({"ml": float("nan")}),
-        "dimension of ownership": lambda: lake.analyze(by=["user"]),  # type: ignore[arg-type]
+        "by is ['user'], not text": lambda: lake.analyze(by=["user"]),  # type: ignore[arg-type]
         "n='3' is not a number of GPUs": lambda: lake.give_back("3"),  # type: ignore[arg-type]
         "3 is not a name": lambda: lake.analyze(namespace=3),  # type: ignore[arg-type]
     }

@@ -198,7 +198,9 @@ def audit_of(tracks: Sequence[Track], folder: Path) -> dict[str, Any]:
 
 def folded(folder: Path) -> dict[str, Any]:
     """The audit of a lake whose hour lines were folded into day lines."""
-    done = json.loads(gpuledger("tidy", "--lake", str(folder / "lake"), "--fold-older-than", "1d", "--json"))
+    done = json.loads(
+        gpuledger("tidy", "--lake", str(folder / "lake"), "--fold-older-than", "1d", "--keep-samples", "--json")
+    )
     if not done["days_folded"]:
         raise CommandFailed("gpuledger tidy folded no day")
     return ask("audit", "--lake", str(folder / "lake"), "--price", "1")

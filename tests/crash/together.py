@@ -23,7 +23,7 @@ from crash.processes import KILLED, Commands, Job
 
 IMPORTERS = 3
 FILES = 6
-FOLD = ("tidy", "--fold-older-than", "1d", "-q")
+FOLD = ("tidy", "--fold-older-than", "1d", "--keep-samples", "-q")
 READERS = (
     ("analyze", "--json"),
     ("audit", "--json"),

@@ -7,6 +7,7 @@ import tomllib
 from collections import defaultdict
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -58,8 +59,11 @@ def post(samples: list[Row], limits: Thresholds, edges: dict[str, int] | None = 
         for one in instants:
             one.state = state_of(one.rows[0], limits)
         find_waits(instants, limits.idle.waits_below_s * 1000)
+        still = stands_still(instants)
         for i, one in enumerate(instants):
             gained = gains(one, instants[i + 1] if i + 1 < len(instants) else None)
+            if still:
+                gained["energy_mj"] = None
             for place, row in enumerate(one.rows):
                 _add_row(lines, device, one, place, row, limits, gained)
     return {k: dict(v) for k, v in lines.items()}
@@ -275,6 +279,13 @@ def _vector_ruled_out(row: Row) -> bool:
         return False
     power, tensor, dram = known
     return power - budget["idle_w"] - budget["tensor_w"] * tensor - budget["dram_w"] * dram < budget["vector_from_w"]
+
+
+def stands_still(instants: list[Instant]) -> bool:
+    """Whether the energy counter never moves, for a minute or more: then it does not count for this device."""
+    read = [one.rows[0].get("energy_mj") for one in instants]
+    moved = any(None not in pair and pair[0] != pair[1] for pair in pairwise(read))
+    return not moved and sum(one.span for one in instants) >= 60_000
 
 
 def gains(one: Instant, after: Instant | None) -> dict[str, int | None]:

@@ -59,7 +59,7 @@ def test_a_failed_write_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.M
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("gpuledger.lake.layout.os.fsync", full)
+    monkeypatch.setattr("gpuledger.lake.stores.folder.os.fsync", full)
     with pytest.raises(GpuledgerError, match="disk is full"):
         write_whole(target, "new")
     assert target.read_text() == "old"

@@ -18,7 +18,7 @@ def prepare(commands: Commands, folder: Path, data: Path) -> None:
 
 
 def argv(fold: str) -> list[str]:
-    return gpuledger("tidy", "--fold-older-than", fold, "-q")
+    return gpuledger("tidy", "--fold-older-than", fold, "--keep-samples", "-q")
 
 
 def one_day() -> str:

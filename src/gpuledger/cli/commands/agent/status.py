@@ -18,7 +18,7 @@ from gpuledger.errors import InputError
 @click.option("--lake", "lake_dir", type=PATH, help="Show every host that ships to this lake instead.")
 @screen_options
 def command(screen: Screen, spool: Path, lake_dir: Path | None) -> int:
-    """Show what an agent does: last sample, last shipment, what waits and what was lost.
+    """Show what an agent recorded, shipped, keeps and lost.
 
     Exit 1 if it does not take samples. With --lake: all hosts as of their last shipment; exit 1 if one is silent.
     """
