@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from gpuledger.cli import main
-from gpuledger.lake import layout
+from gpuledger.lake.stores import folder
 
 
 def in_place(target: Path, content: bytes) -> None:
@@ -16,5 +16,5 @@ def in_place(target: Path, content: bytes) -> None:
         file.write(content[len(content) // 2 :])
 
 
-layout.write_atomically = in_place
+folder.write_atomically = in_place
 sys.exit(main())
