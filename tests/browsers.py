@@ -51,7 +51,7 @@ class Watched:
         """The page, with its figures and its stream of events."""
         self.page.goto(path)
         self.page.locator("main h1").wait_for()
-        self.page.wait_for_function("document.getElementById('live').dataset.live === 'yes'")
+        expect(self.page.locator("#live")).to_have_attribute("data-live", "yes", timeout=30_000)
         return self.page
 
     def leave(self) -> None:

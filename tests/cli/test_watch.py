@@ -161,8 +161,9 @@ def test_killed_and_started_again_it_goes_on_and_ends_when_asked(cli, lake):
     Path(settings.FILE).write_text(FILE + "[alerts.rules.stale]\non = false\n")
     process = start()
     until(lambda: len(logged()) == 3, process)
+    out = process.stdout.readline()
     process.send_signal(signal.SIGTERM)
-    out, _ = process.communicate(timeout=20)
+    out += process.communicate(timeout=20)[0]
     assert process.returncode == 0
     sent = [(e["key"], e["what"], e["ending"]) for e in logged()]
     assert sorted(sent[:2]) == [("gpu_lost:GPU-1", "firing", None), ("stale:lake", "firing", None)]
