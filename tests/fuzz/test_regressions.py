@@ -274,3 +274,21 @@ def test_a_time_at_the_edge_of_a_float_warns_of_nothing(tmp_path):
 def test_an_address_with_a_broken_bracket_is_refused():
     with pytest.raises(InputError, match="not an http address"):
         check_url("https://[example.org/hook")
+
+
+def test_a_window_too_short_for_its_time_and_deep_json_are_lines_that_cannot_be_read(tmp_path):
+    deep = tmp_path / "events.jsonl"
+    deep.write_text("[" * 100_000 + "\n")
+    with pytest.raises(InputError):
+        gpuledger.read(deep, **SAID)
+    window = tmp_path / "windows.csv"
+    window.write_text("start_time,window_name,elapsed_time,gpu0_energy\n1e18,step,0.5,100.0\n")
+    with pytest.raises(InputError):
+        gpuledger.read(window, **SAID)
+
+
+def test_a_result_with_a_number_beyond_any_float_is_a_line_that_cannot_be_used(tmp_path):
+    results = tmp_path / "results.jsonl"
+    results.write_bytes(b'{"v": 1, "kind": "end", "memory_used_bytes": ' + b"9" * 400 + b"}\n")
+    with pytest.raises(FileFault, match="300 digits"):
+        gpuledger.scaling.judge(results)

@@ -29,6 +29,7 @@ from gpuledger.lake.layout import write_atomically
 
 SYNC_EVERY_S = 1.0
 EXISTS = "name another file, or move this one away: results are never overwritten"
+_HUGE = re.compile(rb"\d{300}")
 _NODE = re.compile(rb'"node"\s*:\s*"([^"\\]{1,200})"')
 
 
@@ -82,8 +83,8 @@ def _decoded(line: bytes, number: int, *, whole: bool) -> dict[str, Any] | LineF
         found = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return LineFault(number, node, f"{'not JSON' if whole else 'the last line is cut short'}: {error}")
-    if not isinstance(found, dict):
-        return LineFault(number, node, "not a JSON object")
+    if not isinstance(found, dict) or _HUGE.search(line):
+        return LineFault(number, node, "not a JSON object of numbers within 300 digits")
     version = found.get("v")
     if isinstance(version, bool) or not isinstance(version, int):
         return LineFault(number, node, f'no version: "v" is {version!r}, {VERSION} is read')

@@ -102,7 +102,7 @@ def _json_rows(names: list[str], path: Path) -> Rows:
 def _event(line: str) -> dict[str, Any] | None:
     try:
         return msgspec.json.decode(line, type=dict[str, Any])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
 
 

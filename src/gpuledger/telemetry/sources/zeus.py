@@ -66,7 +66,7 @@ def _windows(path: Path, notes: list[str]) -> Rows:
         except (ValueError, IndexError):
             yield Wrong(number, ",".join(cells))
             continue
-        if len(cells) != 3 + len(gpus) or seconds <= 0:
+        if len(cells) != 3 + len(gpus) or not start + seconds > start:
             yield Wrong(number, ",".join(cells))
         else:
             kept.append((start, start + seconds, cells[3:]))
