@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
+from gpuledger.collector import collector_paused
 from gpuledger.efficiency.capacity import (
     Capacities,
     capacity_analysis,
@@ -39,6 +39,7 @@ from gpuledger.settings import changed
 from gpuledger.units import Range, Unknown, utc_day
 
 
+@collector_paused()
 def efficiency_statement(
     lake: Lake,
     scope: Scope | None = None,
@@ -68,20 +69,16 @@ def _stated(
 ) -> EfficiencyStatement:
     """The analyses, without findings."""
     scope, found = books.scope, read_accounts(books, () if by is None else by.labels)
-    with ThreadPoolExecutor(1) as aside:  # reading and adding up lines leaves Python free for the rows
-        idle_later = aside.submit(longest_idle_ms, quiet_spells(books, found), scope, len(found.days.host))
-        accounts = make_accounts(found, calibration)
-        main = main_rows(accounts)
-        devices = Groups(accounts, accounts.device, accounts.devices)
-        capacities = device_capacities(accounts, devices, main, source, calibration)
-        lines, fleet_lines, share = hour_lines(books, found), fleet_hours(books, found), np.nan_to_num(capacities.share)
-        sums_later = aside.submit(
-            gather, lines, fleet_lines, books.names, capacities.seen_tflops, capacities.board, share
-        )
-        by_model, health = model_rows(accounts), health_analysis(found)
-        whole, capacity = fleet(accounts), capacity_analysis(capacities, source)
-        per_gpu = gpu_rows(accounts, devices, main, found.days, found.unobserved_ms, idle_later.result(), limits)
-        sums = sums_later.result()
+    accounts = make_accounts(found, calibration)
+    main = main_rows(accounts)
+    devices = Groups(accounts, accounts.device, accounts.devices)
+    capacities = device_capacities(accounts, devices, main, source, calibration)
+    by_model, health = model_rows(accounts), health_analysis(found)
+    whole, capacity = fleet(accounts), capacity_analysis(capacities, source)
+    idle = longest_idle_ms(quiet_spells(books, found), scope, accounts.devices)
+    per_gpu = gpu_rows(accounts, devices, main, found.days, found.unobserved_ms, idle, limits)
+    lines, fleet_lines, share = hour_lines(books, found), fleet_hours(books, found), np.nan_to_num(capacities.share)
+    sums = gather(lines, fleet_lines, books.names, capacities.seen_tflops, capacities.board, share)
     unknown = capacities.achievable.unknown
     why = unknown[min(unknown)].why if unknown else "no PIF"
     hours = hour_rows(sums, accounts.models, why)

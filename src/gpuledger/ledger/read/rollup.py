@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,21 +110,15 @@ class Added:
         """Take all lines in scope."""
         numbers = tuple(dict.fromkeys(("first_ms", "last_ms", *_SUMS, *ACTIVITY, *CONDITIONS)))
         labels, used = (*kept_apart, *PLACE, *OWNED), (*_SUMS, *CONDITIONS, "first_ms", "last_ms")
-        with ThreadPoolExecutor(1) as aside:
-            waits: Future[None] | None = None
-            for _, rows in books.blocks(labels, numbers, (*OWN, *HOTTEST), owners=False):
-                mine = {c: v[rows["wanted"]] for c, v in rows.items()} if not rows["wanted"].all() else rows
-                if waits is not None:
-                    waits.result()
-                waits = aside.submit(self.devices.add, rows, mine)  # what needs little of Python, next to the rest
-                if not len(mine["hour_ms"]):
-                    continue
-                self.full |= recorded(mine)
-                keys = [*(mine[c] for c in kept_apart), labelled(mine) + 0, *(_coded(mine[c]) for c in OWN)]
-                hottest = {c: np.nan_to_num(mine[c], nan=-1.0) for c in HOTTEST}
-                self.accounts.add(keys, {c: mine[c] for c in used} | hottest | pipe_sums(mine))
-            if waits is not None:
-                waits.result()
+        for _, rows in books.blocks(labels, numbers, (*OWN, *HOTTEST), owners=False):
+            mine = {c: v[rows["wanted"]] for c, v in rows.items()} if not rows["wanted"].all() else rows
+            self.devices.add(rows, mine)
+            if not len(mine["hour_ms"]):
+                continue
+            self.full |= recorded(mine)
+            keys = [*(mine[c] for c in kept_apart), labelled(mine) + 0, *(_coded(mine[c]) for c in OWN)]
+            hottest = {c: np.nan_to_num(mine[c], nan=-1.0) for c in HOTTEST}
+            self.accounts.add(keys, {c: mine[c] for c in used} | hottest | pipe_sums(mine))
         return self
 
 
