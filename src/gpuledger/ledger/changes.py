@@ -114,13 +114,14 @@ def _counted(
     gain[last] = np.array(then) - now[last]
     good = (gain >= 0) & (stamps.next_ms - stamps.at_ms == stamps.span_ms)
     good &= ~_still(gain, stamps)
-    gain[~good] = 0.0
+    if not good.all():
+        gain[~good] = 0.0
     return gain, good
 
 
 def _still(gain: np.ndarray, stamps: Stamps) -> np.ndarray:
     """The instants of devices whose counter never moves: another die of the board counts for them, or none does."""
     starts = stamps.device_starts
-    moves = np.logical_or.reduceat(np.nan_to_num(gain) != 0, starts)
+    moves = np.logical_or.reduceat((gain > 0) | (gain < 0), starts)
     short = np.add.reduceat(stamps.span_ms, starts) < STILL_FROM_MS
     return np.repeat(~(moves | short), np.diff(starts, append=len(gain)))

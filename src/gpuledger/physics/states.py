@@ -295,4 +295,5 @@ def _capped(readings: Readings, facts: RowFacts) -> np.ndarray | None:
 
 def ppm(values: np.ndarray) -> np.ndarray:
     """Shares as whole parts per million."""
-    return np.rint(np.multiply(values, PPM, dtype=np.float64))
+    out = np.multiply(values, PPM, dtype=np.float64)
+    return np.rint(out, out=out)

@@ -9,11 +9,14 @@ import stat
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from gpuledger.errors import LakeError, map_os_error
 from gpuledger.lake.staging import clear_asides
 from gpuledger.lake.stores.path import StorePath
+
+_SYNCED_AT_ONCE = 8
 
 
 class Folder:
@@ -51,12 +54,12 @@ class Folder:
 
     def add(self, written: Sequence[tuple[Path, Path]]) -> None:
         """Make files safe at their places: written there, or moved there from the same disk."""
-        for file, target in written:
-            sync(file)
-            if file != target:
-                target.parent.mkdir(parents=True, exist_ok=True)
-                file.replace(target)
-                sync(target.parent)
+        sync_all([file for file, _ in written])
+        moved = [(file, target) for file, target in written if file != target]
+        for file, target in moved:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            file.replace(target)
+        sync_all(list(dict.fromkeys(target.parent for _, target in moved)))
 
     def swap(self, file: Path, content: bytes) -> None:
         """Replace a manifest. Call inside `locked()`."""
@@ -128,6 +131,12 @@ def sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def sync_all(paths: Sequence[Path]) -> None:
+    """Force several to disk at once: the disk writes many as fast as one."""
+    with ThreadPoolExecutor(min(max(len(paths), 1), _SYNCED_AT_ONCE)) as pool:
+        list(pool.map(sync, paths))
 
 
 def write_atomically(target: Path, content: bytes) -> None:
