@@ -20,7 +20,7 @@ import msgspec
 
 from gpuledger.errors import FileFault, UnknownKind, nearest
 from gpuledger.telemetry import schema
-from gpuledger.telemetry.mapping.checks import asking, constant_reading, missing, no_reading
+from gpuledger.telemetry.mapping.checks import START_A_MAP, asking, constant_reading, missing, no_reading
 from gpuledger.telemetry.mapping.files import OWN, load_mapping, shipped
 from gpuledger.telemetry.mapping.rules import Mapping, TimeRule, ValueRule, WideRule
 from gpuledger.telemetry.mapping.wide import template
@@ -266,8 +266,7 @@ def _detect(path: str | Path, names: list[str]) -> Mapping:
     raise UnknownKind(
         path,
         f"no known layout has these columns: {', '.join(names[:6])}{', ...' if len(names) > 6 else ''}",
-        hint="start a mapping file with gpuledger import --explain FILE --write-map map.toml, then pass --map map.toml"
-        f" (known layouts need {wanted})",
+        hint=f"{START_A_MAP} (known layouts need {wanted})",
     )
 
 

@@ -14,6 +14,7 @@ from gpuledger.telemetry.mapping.rules import ASKS, EPOCH_UNITS, PARSE_KINDS, Ma
 from gpuledger.telemetry.mapping.wide import template
 from gpuledger.telemetry.measures import factor_of, units_of
 
+START_A_MAP = "start a mapping file with gpuledger import --explain FILE --write-map map.toml, then pass --map map.toml"
 _AMOUNT = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*(\S.*?)?\s*")
 _A_DAY = dt.datetime(2026, 2, 23, 13, 47, 59, tzinfo=dt.UTC)
 
@@ -168,7 +169,7 @@ def missing(path: str | Path, missing: list[str], names: list[str], mapping: Map
         f"read as {mapping.title}, it lacks the required column{'s' * (len(parts) > 1)} {', '.join(parts)}",
         hint=f"name the column in {mapping.file}; gpuledger import --explain shows what each column is read as"
         if mapping.file
-        else "rename the column in the file, or describe the layout in a mapping file and pass --map FILE",
+        else f"rename the column in the file, or {START_A_MAP}",
     )
 
 
