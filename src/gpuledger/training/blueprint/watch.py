@@ -66,6 +66,8 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
             return
         counted = _FLOP.get(packet)
         self.kernels += 1
+        if packet in _CONVOLUTIONS:
+            self.peak = max(self.peak, self.now + _workspace(packet, args, out))
         if counted is None:
             self.moved_bytes += moved
             return
@@ -91,6 +93,27 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
         self.now -= size
 
 
+def _workspace(packet: Any, args: Any, out: Any) -> int:
+    """What a convolution takes while it runs.
+
+    cuDNN works on images whose channels lie next to each other: it lays input, output and weights out anew where they
+    are not, in all precisions. Measured on an H200 for 48 convolutions: 1.0 to 1.5 times these three; none at all where
+    each channel has a filter of its own. One by one pixel: not backward.
+    """
+    backward = packet is _aten.convolution_backward
+    image, weight = args[1:3] if backward else args[:2]
+    own_filters = weight.dim() == _IMAGES and weight.shape[1] == 1 and image.shape[1] > 1
+    laid_out = image.dim() == _IMAGES and image.is_contiguous(memory_format=torch.channels_last)
+    if image.dim() != _IMAGES or own_filters or (laid_out and not image.is_contiguous()):
+        return 0
+    if weight.shape[2:].numel() == 1 and (backward or image.dtype == torch.float32):
+        return 0
+    result = args[0] if backward else out
+    return sum(tensor.numel() * tensor.element_size() for tensor in (image, result, weight))
+
+
+_IMAGES = 4  # rows, channels, height and width
 _aten = torch.ops.aten
+_CONVOLUTIONS = frozenset({_aten.convolution, _aten.convolution_backward})
 _FLOP = {**flop_registry, **{op: shape_wrapper(formula) for op, formula in formulas(_aten, hardware=False).items()}}
 _NO_KERNEL = frozenset({_aten.empty, _aten.empty_like, _aten.new_empty, _aten.empty_strided, _aten.detach})
