@@ -64,7 +64,8 @@ _OPTIONS = (
     click.option("--accumulate/--no-accumulate", default=True, show_default=True,
                  help="Gradients stay through several micro-batches, or are freed after each step."),
     click.option("--trace", type=click.Choice(["auto", "always", "never"]), default="auto", show_default=True,
-                 help="Trace one step of a --config on torch's meta device, without formulas (needs transformers)."),
+                 help="Trace one step of a --config on torch's meta device; auto: where transformers is installed, and "
+                      "memory only where no formula was checked."),
     click.option("--lora-rank", type=int, default=0, show_default=True,
                  help="Train only LoRA adapters of this rank; 0 trains all weights."),
     click.option("--frozen-precision", default="", help="Precision of the frozen weights with LoRA; nf4 is QLoRA."),

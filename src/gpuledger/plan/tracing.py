@@ -116,13 +116,32 @@ def _whole(model: Model) -> Model:
 
 
 def is_traced(model: Model, setup: Setup) -> bool:
-    """Whether a training step of this setup is traced: a whole model in plain torch, of a type without a formula."""
+    """Whether a training step of this setup is traced: a whole model in plain torch, where torch is installed."""
     if isinstance(model.shape, CountedShape):
         return True
-    if not model.config or setup.trace == "never" or (setup.trace == "auto" and model.by_formula):
+    if not model.config or setup.trace == "never":
         return False
-    split = setup.tensor > 1 or setup.pipeline > 1 or setup.lora_rank > 0
-    return not split and setup.kernels == "eager" and installed()
+    split = setup.tensor > 1 or setup.pipeline > 1 or setup.lora_rank > 0 or setup.kernels != "eager"
+    if setup.trace == "always" and split:
+        raise InputError(
+            "a step is traced whole and in plain torch: not with tensor or pipeline parallelism, LoRA or fused kernels",
+            hint="leave trace at auto, which takes formulas for these",
+        )
+    if setup.trace == "always" and not installed():
+        raise InputError(
+            "trace=always needs torch and transformers, which are not here", hint="pip install torch transformers"
+        )
+    return not split and installed()
+
+
+def keeps_traced(model: Model, setup: Setup) -> bool:
+    """Whether what a step keeps is traced too. Checked formulas say it as well, and at once; not past a window.
+
+    Past its window a layer gets a mask, under which keys and values are kept once for each head.
+    """
+    window = getattr(model.shape, "sliding_window", None)
+    by_formula = model.by_formula and setup.trace == "auto" and not (window and setup.sequence >= window)
+    return not by_formula and is_traced(model, setup)
 
 
 def traced_step(model: Model, setup: Setup) -> Traced | Unknown:

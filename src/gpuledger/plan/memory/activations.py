@@ -17,7 +17,7 @@ from gpuledger.catalog.models.params import convolutions
 from gpuledger.plan.memory.facts import Kept, get_precision, kept
 from gpuledger.plan.memory.weights import Stage
 from gpuledger.plan.setup import Setup
-from gpuledger.plan.tracing import is_traced, traced_step
+from gpuledger.plan.tracing import keeps_traced, traced_step
 from gpuledger.units import Unknown
 
 FP32_BYTES = 4
@@ -39,7 +39,7 @@ def work_bytes(setup: Setup) -> float:
 def activations(model: Model, setup: Setup, stage: Stage) -> Activations | Unknown:
     """What a stage keeps and holds in a training step."""
     shape = model.shape
-    if is_traced(model, setup):
+    if keeps_traced(model, setup):
         step = traced_step(model, replace(setup, accumulate=True))
         if not isinstance(step, Unknown):
             return Activations(step.kept_bytes, step.working_bytes)
@@ -63,6 +63,10 @@ def _as_transformer(s: VitShape) -> TransformerShape:
     )  # fmt: skip
 
 
+# A GELU written out raises to a power, which autocast does in fp32, and so is about half of what it keeps.
+_AUTOCAST_POWER = 1.5
+
+
 @dataclass(frozen=True)
 class _Layers:
     """The layers of one shape under one setup, with `length` tokens in a sequence."""
@@ -76,7 +80,12 @@ class _Layers:
     def table(self) -> Kept:
         """What applies to these kernels, with what a type does differently in plain torch."""
         usual = kept(self.setup.kept_by)
-        return msgspec.structs.replace(usual, **self.own) if self.own and self.setup.kept_by == "eager" else usual
+        if self.own and self.setup.kept_by == "eager":
+            return msgspec.structs.replace(usual, **self.own)
+        more = self.own.get("plain_work", 0.0) - usual.plain_work
+        if self.setup.kept_by == "autocast" and more > 0:
+            return msgspec.structs.replace(usual, plain_work=usual.plain_work + _AUTOCAST_POWER * more)
+        return usual
 
     @property
     def tokens(self) -> int:

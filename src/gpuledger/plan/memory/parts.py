@@ -10,7 +10,7 @@ from gpuledger.plan.memory.activations import Activations, activations
 from gpuledger.plan.memory.facts import FP32_BITS, get_optimizer, get_precision, get_scheme, overheads
 from gpuledger.plan.memory.weights import Held, Stage, held, stages
 from gpuledger.plan.setup import Setup
-from gpuledger.plan.tracing import denoised, is_traced, served_pass, traced_step
+from gpuledger.plan.tracing import denoised, keeps_traced, served_pass, traced_step
 from gpuledger.training.flops import unit_of
 from gpuledger.units import Unknown
 
@@ -103,7 +103,7 @@ def model_states(setup: Setup, own: Held, *, casts: bool = True) -> ModelStates:
 
 
 def _training(model: Model, setup: Setup, stage: Stage, own: Held) -> tuple[dict[str, int], dict[str, str]]:
-    traced = is_traced(model, setup)  # a trace has the copies among what it keeps
+    traced = keeps_traced(model, setup)  # a trace has the copies among what it keeps
     states, missing = model_states(setup, own, casts=not traced), {}
     whole = states.optimizer
     weights = _shard(states.weights, setup.data if setup.zero >= 3 else 1)
@@ -133,7 +133,7 @@ def _training(model: Model, setup: Setup, stage: Stage, own: Held) -> tuple[dict
 def _gradients_at_peak(model: Model, setup: Setup, gradients: int, step: Activations) -> int:
     """Without accumulation gradients grow while activations shrink: what is there of them when most is held."""
     most = step.kept_bytes + step.working_bytes
-    if is_traced(model, setup):  # the trace has the gradients it makes on the way within its peak
+    if keeps_traced(model, setup):  # the trace has the gradients it makes on the way within its peak
         freed = traced_step(model, setup)
         grown = 0 if isinstance(freed, Unknown) else freed.peak_bytes - most
         return max(0, min(gradients, max(grown, gradients - most)))

@@ -67,7 +67,9 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
         counted = _FLOP.get(packet)
         self.kernels += 1
         if packet in _CONVOLUTIONS:
-            self.peak = max(self.peak, self.now + _workspace(packet, args, out))
+            anew = _workspace(packet, args, out)
+            self.peak = max(self.peak, self.now + anew)
+            self.moved_bytes += 2 * anew
         if counted is None:
             self.moved_bytes += moved
             return
