@@ -21,7 +21,10 @@ HERE = Path(__file__).parent
 SERVING = "telemetry/mlenergy_v3_serving_energy.csv"
 TRUTH = "h200_truth/truth.json"
 MEASURED = HERE / "data" / "memory_h200.json"
-FAMILIES = ("models_h200.json", *(f"models_{part}_h200.json" for part in ("fresh", "last", "confirm", "autocast", "check")))
+FAMILIES = (
+    "models_h200.json",
+    *(f"models_{part}_h200.json" for part in ("fresh", "last", "confirm", "autocast", "check")),
+)
 # Measured cases of these models calibrate; the others only check.
 CALIBRATING_MODELS = ("small", "llama-3.2-1b")
 

@@ -14,6 +14,7 @@ from gpuledger.training.blueprint import step  # noqa: E402
 from gpuledger.training.blueprint.kernels import as_on_gpu  # noqa: E402
 from gpuledger.training.blueprint.modules import build, inputs  # noqa: E402
 from gpuledger.training.blueprint.step import Asked, traced  # noqa: E402
+from gpuledger.training.blueprint.watch import Watch  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -129,3 +130,29 @@ def test_autocast_casts_products_and_keeps_the_copies():
     plain, cast = (traced(config("bert", **NO_DROPOUT), Asked(2, 24, fp32=not on, autocast=on)) for on in (False, True))
     assert cast.kernels > plain.kernels
     assert cast.kept_bytes != plain.kept_bytes
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_a_convolution_holds_input_output_and_weights_once_more(dtype):
+    """By pencil: 2 images of 8 channels and 16 x 16 pixels to 4 channels by 3 x 3."""
+    image = torch.empty(2, 8, 16, 16, dtype=dtype, device="meta")
+    weight = torch.empty(4, 8, 3, 3, dtype=dtype, device="meta")
+    size = image.element_size()
+    with Watch([image, weight]) as watch:
+        torch.nn.functional.conv2d(image, weight, padding=1)
+    out = 2 * 4 * 16 * 16 * size
+    assert watch.peak == out + (2 * 8 * 16 * 16 * size + out + 4 * 8 * 3 * 3 * size)
+    assert watch.moved_bytes == 2 * (watch.peak - out)
+
+
+@pytest.mark.parametrize("how", ["channels next to each other", "a filter for each channel", "one by one in fp32"])
+def test_a_convolution_that_needs_no_other_layout_holds_nothing_more(how):
+    image = torch.empty(2, 8, 16, 16, dtype=torch.float32, device="meta")
+    groups, size = (8, 3) if how == "a filter for each channel" else (1, 1 if "one" in how.split()[0] else 3)
+    weight = torch.empty(8, 8 // groups, size, size, device="meta")
+    if how == "channels next to each other":
+        image, weight = (one.to(memory_format=torch.channels_last) for one in (image, weight))
+    with Watch([image, weight]) as watch:
+        torch.nn.functional.conv2d(image, weight, padding=size // 2, groups=groups)
+    assert watch.peak == 2 * 8 * 16 * 16 * 4
+    assert watch.moved_bytes == 0

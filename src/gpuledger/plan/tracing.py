@@ -119,19 +119,15 @@ def is_traced(model: Model, setup: Setup) -> bool:
     """Whether a training step of this setup is traced: a whole model in plain torch, where torch is installed."""
     if isinstance(model.shape, CountedShape):
         return True
-    if not model.config or setup.trace == "never":
-        return False
     split = setup.tensor > 1 or setup.pipeline > 1 or setup.lora_rank > 0 or setup.kernels != "eager"
-    if setup.trace == "always" and split:
+    possible = bool(model.config) and not split and installed()
+    if setup.trace == "always" and not possible:
         raise InputError(
-            "a step is traced whole and in plain torch: not with tensor or pipeline parallelism, LoRA or fused kernels",
-            hint="leave trace at auto, which takes formulas for these",
+            "trace=always needs a configuration, torch and transformers, and a model in one piece and plain torch: no "
+            "tensor or pipeline parallelism, LoRA or fused kernels",
+            hint="leave trace at auto, which takes formulas where a step cannot be traced",
         )
-    if setup.trace == "always" and not installed():
-        raise InputError(
-            "trace=always needs torch and transformers, which are not here", hint="pip install torch transformers"
-        )
-    return not split and installed()
+    return possible and setup.trace != "never"
 
 
 def keeps_traced(model: Model, setup: Setup) -> bool:

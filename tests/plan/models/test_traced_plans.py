@@ -129,6 +129,47 @@ def test_tracing_a_checked_formula_gives_the_same_answer(tmp_path):
 
 
 @torch_only
+def test_speed_is_traced_and_memory_only_past_a_window(tmp_path):
+    pytest.importorskip("transformers")
+    fields = {"model_type": "mistral", "hidden_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+              "num_key_value_heads": 2, "intermediate_size": 352, "vocab_size": 512, "sliding_window": 256,
+              "max_position_embeddings": 2048, "tie_word_embeddings": False}  # fmt: skip
+    file = written(tmp_path, fields)
+
+    def kept(sequence, trace):
+        return plan.fit(file, "l4", sequence=sequence, trace=trace).statement.total_bytes
+
+    assert kept(128, "auto") == kept(128, "never")
+    assert kept(512, "auto") == kept(512, "always") > kept(512, "never")
+    rates = [
+        plan.throughput(file, "l4", sequence=128, trace=on).statement.train.rate.per_s for on in ("auto", "always")
+    ]
+    assert rates[0] == rates[1]
+
+
+CHECKED = json.loads((MEASURED.parent / "models_check_h200.json").read_text(encoding="utf-8"))["runs"]
+
+
+@torch_only
+@pytest.mark.parametrize("run", [r for r in CHECKED if r["config"].get("model_type") in ("llama", "mistral", "gpt2")],
+                         ids=lambda run: f"{run['name']} {sorted(run['run'].items())}")  # fmt: skip
+def test_later_runs_lie_in_both_ranges(tmp_path, run):
+    pytest.importorskip("transformers")
+    how = {name: value for name, value in run["run"].items() if name != "accumulate"}
+    file = written(tmp_path, {**run["config"], "architectures": [run["class"]]})
+    found = plan.fit(file, "h200-sxm", **how).statement
+    assert found.low_bytes <= run["peak_reserved_bytes"] + run["outside_torch_bytes"] <= found.high_bytes
+    rate = plan.throughput(file, "h200-sxm", micro_batches=2, **how).statement.train.rate
+    assert rate.low_per_s <= run["samples_per_s"] * run["run"]["sequence"] <= rate.high_per_s
+
+
+def test_tracing_that_is_asked_for_and_cannot_be_is_refused():
+    with pytest.raises(InputError, match="trace=always needs a configuration") as caught:
+        plan.fit("llama-3.2-1b", "l4", trace="always")
+    assert "leave trace at auto" in caught.value.hint
+
+
+@torch_only
 def test_serving_a_counted_model_has_its_cache(tmp_path):
     pytest.importorskip("transformers")
     file = written(tmp_path, {"model_type": "mpt", "d_model": 128, "n_layers": 2, "n_heads": 4, "vocab_size": 1000})
