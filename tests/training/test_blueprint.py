@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -93,6 +94,14 @@ def test_recomputation_keeps_less_and_computes_more():
     plain, again = (traced(config("llama"), Asked(4, 64, recompute=on)) for on in (False, True))
     assert again.kept_bytes < plain.kept_bytes / 2
     assert again.product_flop > 1.2 * plain.product_flop
+
+
+@pytest.mark.parametrize("kind", ["llama", "gpt2", "bert"])
+def test_recomputation_under_autocast_casts_as_before(kind):
+    usual = Asked(2, 24, fp32=False, autocast=True, full_attention=False, recompute=False, accumulate=True)
+    whole, again = traced(config(kind), usual), traced(config(kind), replace(usual, recompute=True))
+    assert again.kept_bytes < whole.kept_bytes
+    assert again.product_flop > whole.product_flop
 
 
 def test_without_accumulation_gradients_are_within_the_peak():

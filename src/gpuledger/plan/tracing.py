@@ -7,6 +7,7 @@ weights are exact, and one training step is traced operator by operator (`traini
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,8 @@ def is_traced(model: Model, setup: Setup) -> bool:
             "tensor or pipeline parallelism, LoRA or fused kernels",
             hint="leave trace at auto, which takes formulas where a step cannot be traced",
         )
+    if possible and setup.trace == "auto" and model.by_formula:  # a formula is better than no answer
+        return not isinstance(traced_step(model, replace(setup, accumulate=True)), Unknown)
     return possible and setup.trace != "never"
 
 

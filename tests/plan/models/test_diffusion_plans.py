@@ -18,7 +18,7 @@ from gpuledger.plan.memory.facts import overheads
 from gpuledger.plan.speed.facts import factors
 
 DATA = Path(__file__).parents[3] / "benchmarks" / "data"
-MEASURED = (DATA / "models_diffusion_h200.json", DATA / "models_check_h200.json")
+MEASURED = (DATA / "models_diffusion_h200.json", DATA / "models_check_h200.json", DATA / "models_settled_h200.json")
 BLOCKS = {"block_out_channels": [32, 64], "layers_per_block": 1, "norm_num_groups": 8}
 UNET = {"_class_name": "UNet2DConditionModel", **BLOCKS, "sample_size": 16, "cross_attention_dim": 48,
         "attention_head_dim": 4, "down_block_types": ["CrossAttnDownBlock2D", "DownBlock2D"],

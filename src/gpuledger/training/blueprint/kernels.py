@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, _get_current_function_mode
 
 _PLAIN_ATTENTION, _PLAIN_DROPOUT = functional.scaled_dot_product_attention, functional.dropout
 FLOP_PER_MULTIPLY_ADD = 2
@@ -111,6 +111,12 @@ class Autocast(TorchFunctionMode):  # type: ignore[misc]
     def narrowed(self, *tensors: Any) -> Iterator[Any]:
         """Tensors as autocast hands them to fused attention."""
         return (self._cast(tensor, torch.bfloat16) for tensor in tensors)
+
+
+def cast_again() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
+    """What surrounds a part that is computed again in the backward pass, where torch has left this autocast."""
+    mode = _get_current_function_mode()
+    return nullcontext(), mode if isinstance(mode, Autocast) else nullcontext()
 
 
 @contextmanager

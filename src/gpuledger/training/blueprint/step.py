@@ -183,10 +183,15 @@ def _checkpointed(built: Built, *, on: bool) -> None:
     able = "_supports_gradient_checkpointing" if built.denoises else "supports_gradient_checkpointing"
     if not getattr(built.module, able, False):
         raise InputError(f"{built.name} has no gradient checkpointing", hint="leave recompute out")
+    from torch.utils.checkpoint import checkpoint
+
+    from gpuledger.training.blueprint.kernels import cast_again
+
+    how = {"use_reentrant": False, "context_fn": cast_again}
     if built.denoises:
-        built.module.enable_gradient_checkpointing()
+        built.module.enable_gradient_checkpointing(lambda part, *given: checkpoint(part.__call__, *given, **how))
         return
-    built.module.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    built.module.gradient_checkpointing_enable(gradient_checkpointing_kwargs=how)
 
 
 def _run(built: Built, asked: Asked, sequence: int) -> Traced:
