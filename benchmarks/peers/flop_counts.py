@@ -26,10 +26,9 @@ CHANNELS, GROUPS, SIDE, KERNEL, IMAGES, CONVOLUTIONS = 64, 32, 16, 3, 4, 3
 WHY = (
     "`FlopCounterMode` counts what ran: exact for a plain GPT, and with recompute the right figure for HFU, not MFU.",
     "It has no formula for the processor's fused attention (for those of GPUs it does), and it counts the backward",
-    "pass of a grouped convolution as if it were dense. The meter uses torch's formulas, adds the missing one, and for",
-    "MFU takes a backward pass as at most twice its forward pass. That counts the input gradient of the first",
-    "convolution, which is not computed: one product too many, for eight here. Its HFU takes half the square for fused",
-    "causal attention, and for grouped convolutions it has torch's error.",
+    "pass of a grouped convolution as if it were dense. The meter uses torch's formulas, adds the missing one, counts",
+    "groups as they are, and for MFU takes a backward pass as at most twice its forward pass. Its HFU takes half the",
+    "square for fused causal attention.",
 )
 
 

@@ -154,7 +154,12 @@ def formulas(aten: Any, *, hardware: bool) -> dict[Any, Callable[..., int]]:
 
     wanted: dict[str, Callable[..., int]] = dict.fromkeys(_ATTENTIONS, _attention)
     wanted |= {f"{name}_backward": back for name in _ATTENTIONS}
-    wanted |= {"_grouped_mm": _grouped, "convolution_backward": _convolution_back}
+    return {getattr(aten, name): formula for name, formula in wanted.items() if hasattr(aten, name)} | in_groups(aten)
+
+
+def in_groups(aten: Any) -> dict[Any, Callable[..., int]]:
+    """Products in groups, which torch's own counter leaves out or counts as if each group met all channels."""
+    wanted: dict[str, Callable[..., int]] = {"_grouped_mm": _grouped, "convolution_backward": _convolution_back}
     return {getattr(aten, name): formula for name, formula in wanted.items() if hasattr(aten, name)}
 
 

@@ -24,3 +24,18 @@ def test_by_pencil():
     first, second = 2 * 8 * 4 * 9 * 64, 2 * 512 * 10
     assert counted(both, torch.randn(1, 4, 10, 10)) == pytest.approx(first / (first + second))
     assert counted(linear, torch.randn(1, 512)) == 0
+
+
+def test_a_convolution_in_groups_counts_each_product_once():
+    """By pencil: 8 channels in 4 groups to 8, 3 x 3 on 4 x 4 places; forward, and both gradients."""
+    phases = iter(["forward", "backward"])
+    phase = [next(phases)]
+    counting = Counting(torch, lambda: phase[0])
+    image = torch.randn(1, 8, 4, 4, requires_grad=True)
+    counting.start()
+    out = torch.nn.Conv2d(8, 8, 3, padding=1, groups=4, bias=False)(image).sum()
+    phase[0] = next(phases)
+    out.backward()
+    work = counting.stop().work("counted", BatchSize(samples=1, tokens=None))
+    one = 2 * 8 * (8 // 4) * 9 * 16
+    assert (work.forward_flop, work.hardware_flop, work.model_flop) == (one, 3 * one, 3 * one)

@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from gpuledger.training.flops import in_groups
 from gpuledger.training.meter.observed import Work
 from gpuledger.training.meter.totals import BatchSize
 from gpuledger.training.runtime import first_line
@@ -220,14 +221,16 @@ def _is_causal(func: Any, args: Any, kwargs: Any) -> bool:
 def _mode(torch: Any, saw: Callable[[Any, Any, Any, Any, Any], None]) -> Iterator[None]:
     """Torch's dispatcher with a witness; the class is made here because its base is torch's."""
     from torch.utils._python_dispatch import TorchDispatchMode
-    from torch.utils.flop_counter import flop_registry
+    from torch.utils.flop_counter import flop_registry, shape_wrapper
+
+    known = flop_registry | {op: shape_wrapper(formula) for op, formula in in_groups(torch.ops.aten).items()}
 
     class Witness(TorchDispatchMode):  # type: ignore[misc]
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             given = kwargs or {}
             out = func(*args, **given)
             if isinstance(func, torch._ops.OpOverload):  # noqa: SLF001
-                saw(func, args, given, out, flop_registry.get(func._overloadpacket))  # noqa: SLF001
+                saw(func, args, given, out, known.get(func._overloadpacket))  # noqa: SLF001
             return out
 
     with Witness():
