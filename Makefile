@@ -9,6 +9,8 @@ TRAIN := requirements/train.txt
 TRAIN_STAMP := $(VENV)/.installed-train
 LOCKED := $(VENV)/locked.txt
 SPREAD := --numprocesses auto --dist worksteal
+# Tests start many programs: what was compiled once is kept, even where the machine says otherwise.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: help demo test test-train test-outside test-focus test-scale test-crash coverage lint format docs reference bench bench-truth bench-plans bench-viewers bench-ray bench-scale bench-peers fuzz screenshots wheel sbom audit lock clean
 
@@ -38,7 +40,8 @@ test: $(STAMP) ## run the tests on all cores
 	@test -x $(FOCUS)/bin/focus-validator || echo "the FOCUS validator is not installed: its test is skipped (make test-focus)"
 	$(BIN)/python -m pytest -m "not torch and not scale" $(SPREAD)
 
-test-scale: $(STAMP) ## kills, a Ray cluster, an S3 server, hostile files, the agent, the wheel
+test-scale: $(STAMP) ## kills, Ray, S3, Prometheus, notebooks, hostile files, the agent, the wheel, a plugin
+	@command -v prometheus >/dev/null || echo "Prometheus is not installed: its tests are skipped (apt-get install prometheus)"
 	@command -v cc >/dev/null || echo "no C compiler: kills at exact calls are skipped (apt-get install gcc libc6-dev)"
 	@command -v systemd-analyze >/dev/null || echo "systemd is not installed: the check of its units is skipped (apt-get install systemd)"
 	$(BIN)/python -m pytest -m "scale and not torch" $(SPREAD)
