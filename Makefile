@@ -12,7 +12,7 @@ SPREAD := --numprocesses auto --dist worksteal
 # Tests start many programs: what was compiled once is kept, even where the machine says otherwise.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-train test-outside test-focus test-scale test-crash coverage lint format docs reference bench bench-truth bench-plans bench-viewers bench-ray bench-scale bench-peers fuzz screenshots wheel sbom audit lock clean
+.PHONY: help demo test test-train test-outside test-focus test-laws test-scale test-crash coverage lint format docs reference bench bench-truth bench-plans bench-viewers bench-ray bench-scale bench-peers fuzz screenshots wheel sbom audit lock clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -45,6 +45,9 @@ test-scale: $(STAMP) ## kills, Ray, S3, Prometheus, notebooks, hostile files, th
 	@command -v cc >/dev/null || echo "no C compiler: kills at exact calls are skipped (apt-get install gcc libc6-dev)"
 	@command -v systemd-analyze >/dev/null || echo "systemd is not installed: the check of its units is skipped (apt-get install systemd)"
 	$(BIN)/python -m pytest -m "scale and not torch" $(SPREAD)
+
+test-laws: $(STAMP) ## look for new counterexamples: every law with ten times the examples, others each time
+	$(BIN)/python -m pytest -m "hypothesis and not torch and not scale" --hypothesis-profile=laws $(SPREAD)
 
 coverage: $(STAMP) ## run the tests and show the lines they do not reach; takes half as long again
 	$(BIN)/python -m pytest -m "not torch" $(SPREAD) --cov --cov-report=term:skip-covered

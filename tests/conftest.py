@@ -1,7 +1,8 @@
 """Laws are tried on the same examples everywhere, and no machine is too slow for them.
 
 A fresh clone must give the same answer as the last one: examples follow from the test itself, not from chance, and no
-time is measured. To look for new counterexamples: pytest --hypothesis-profile=search
+time is measured. To look for new counterexamples: pytest --hypothesis-profile=search, or make test-laws for ten times
+as many examples of every law.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from hypothesis import HealthCheck, settings
 os.environ["GPULEDGER_CONFIG"] = ""  # no settings of the machine's user; tests of settings take this away
 
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("laws", parent=settings.get_profile("search"), print_blob=True)
 settings.register_profile("same", parent=settings.get_profile("search"), derandomize=True)
 settings.load_profile("same")
 
@@ -80,3 +82,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if on_scale[item.path]:
             item.add_marker("scale")
+    if settings.get_current_profile_name() == "laws":
+        for law in {item.obj for item in items if getattr(getattr(item, "obj", None), "is_hypothesis_test", False)}:
+            _ten_times_as_many(getattr(law, "__func__", law))
+
+
+def _ten_times_as_many(law: Callable[..., None]) -> None:
+    own = law._hypothesis_internal_use_settings  # type: ignore[attr-defined]
+    law._hypothesis_internal_use_settings = settings(own, max_examples=10 * own.max_examples)  # type: ignore[attr-defined]
