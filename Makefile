@@ -8,7 +8,9 @@ RUN_LOCK := requirements/all.lock
 TRAIN := requirements/train.txt
 TRAIN_STAMP := $(VENV)/.installed-train
 LOCKED := $(VENV)/locked.txt
-SPREAD := --numprocesses auto --dist worksteal
+# One more than there are cores: tests wait for browsers, servers and clocks.
+WORKERS ?= $(shell expr $$(nproc 2>/dev/null || sysctl -n hw.ncpu) + 1)
+SPREAD = --numprocesses $(WORKERS) --dist worksteal
 # Tests start many programs: what was compiled once is kept, even where the machine says otherwise.
 export PYTHONDONTWRITEBYTECODE :=
 
@@ -23,6 +25,7 @@ $(STAMP): pyproject.toml $(LOCK)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep -o '^uv==[^ ]*' $(LOCK))"
 	@$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes $(LOCK)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q -j 0 src
 	@$(BIN)/uv pip freeze --quiet --python $(BIN)/python --exclude-editable | grep -Ev '^(pip|setuptools)==' > $(LOCKED)
 	@touch $@
 
