@@ -54,7 +54,6 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.collect()
         gc.freeze()
         gc.enable()
-        gc.set_threshold(20_000, 10, 10)
 
 
 def pytest_unconfigure() -> None:
