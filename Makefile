@@ -8,9 +8,13 @@ RUN_LOCK := requirements/all.lock
 TRAIN := requirements/train.txt
 TRAIN_STAMP := $(VENV)/.installed-train
 LOCKED := $(VENV)/locked.txt
-SPREAD := --numprocesses auto --dist worksteal
+# One more than there are cores: tests wait for browsers, servers and clocks.
+WORKERS ?= $(shell expr $$(nproc 2>/dev/null || sysctl -n hw.ncpu) + 1)
+SPREAD = --numprocesses $(WORKERS) --dist worksteal
+# Tests start many programs: what was compiled once is kept, even where the machine says otherwise.
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-train test-outside test-focus test-scale test-crash coverage lint format docs reference bench bench-truth bench-plans bench-viewers bench-ray bench-scale bench-peers fuzz screenshots wheel sbom audit lock clean
+.PHONY: help demo test test-train test-outside test-focus test-laws test-scale test-crash coverage lint format docs reference bench bench-truth bench-plans bench-viewers bench-ray bench-scale bench-peers fuzz screenshots wheel sbom audit lock clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -21,6 +25,7 @@ $(STAMP): pyproject.toml $(LOCK)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep -o '^uv==[^ ]*' $(LOCK))"
 	@$(BIN)/uv pip sync --quiet --compile-bytecode --python $(BIN)/python --require-hashes $(LOCK)
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -q -j 0 src
 	@$(BIN)/uv pip freeze --quiet --python $(BIN)/python --exclude-editable | grep -Ev '^(pip|setuptools)==' > $(LOCKED)
 	@touch $@
 
@@ -38,10 +43,14 @@ test: $(STAMP) ## run the tests on all cores
 	@test -x $(FOCUS)/bin/focus-validator || echo "the FOCUS validator is not installed: its test is skipped (make test-focus)"
 	$(BIN)/python -m pytest -m "not torch and not scale" $(SPREAD)
 
-test-scale: $(STAMP) ## kills, a Ray cluster, an S3 server, hostile files, the agent, the wheel
+test-scale: $(STAMP) ## kills, Ray, S3, Prometheus, notebooks, hostile files, the agent, the wheel, a plugin
+	@command -v prometheus >/dev/null || echo "Prometheus is not installed: its tests are skipped (apt-get install prometheus)"
 	@command -v cc >/dev/null || echo "no C compiler: kills at exact calls are skipped (apt-get install gcc libc6-dev)"
 	@command -v systemd-analyze >/dev/null || echo "systemd is not installed: the check of its units is skipped (apt-get install systemd)"
 	$(BIN)/python -m pytest -m "scale and not torch" $(SPREAD)
+
+test-laws: $(STAMP) ## look for new counterexamples: every law with ten times the examples, others each time
+	$(BIN)/python -m pytest -m "hypothesis and not torch and not scale" --hypothesis-profile=laws $(SPREAD)
 
 coverage: $(STAMP) ## run the tests and show the lines they do not reach; takes half as long again
 	$(BIN)/python -m pytest -m "not torch" $(SPREAD) --cov --cov-report=term:skip-covered

@@ -63,6 +63,7 @@ def test_scripts_that_find_other_figures_are_not_compared():
         _agree({"analyze": ours, "spark": {**ours, "pif": 10.0 * (1 + 1e-5)}})
 
 
+@pytest.mark.torch
 @pytest.mark.usefixtures("found")
 def test_estimates_use_the_functions_of_accelerate(tmp_path):
     """Adam in fp32 takes 16 bytes per parameter of the base model; its mixed row prints the optimizer's 8."""

@@ -74,14 +74,14 @@ def test_json_keeps_its_keys_and_gains_what_was_asked_for(lake):
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_breakdown_adds_up_to_the_same_bill(books, owners):
     lake = books(*(line(i, **BUSY, **owner) for i, owner in enumerate(owners)))
-    totals = {sum(paid(lake, by).values()) for by in By}
-    assert totals == {len(owners)}
+    bills = {by: paid(lake, by) for by in By}
+    assert {sum(bill.values()) for bill in bills.values()} == {len(owners)}
     for by in By:
         accounts = make_accounts(read_accounts(Reader(lake, Scope()), by.labels), None)
         means = {row.name: row.means.observed_h for row in owner_rows(accounts, by, TEAMS.set_team)}
         assert sum(means.values()) == pytest.approx(len(owners))
         if by is not By.TEAM:  # the bill calls time without a team by two names
-            assert means == {name: pytest.approx(dollars) for name, dollars in paid(lake, by).items()}
+            assert means == {name: pytest.approx(dollars) for name, dollars in bills[by].items()}
 
 
 def test_books_from_before_these_labels_stay_readable(lake):

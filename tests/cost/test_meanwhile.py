@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -43,11 +44,17 @@ WORK = {UTIL: 90, POWER: 600, ENGINE: 0.9, TENSOR: 0.5, CLOCK: 1700, MEMORY: 900
 AUDITS = 20
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Three days of two GPUs, posted."""
     rows = [r for gpu in ("GPU-a", "GPU-b") for r in samples(range(0, 3 * 1440, 10), gpu, H100, **WORK)]
-    return lake_of(tmp_path, rows)
+    return lake_of(tmp_path_factory.mktemp("made"), rows).root
+
+
+@pytest.fixture
+def lake(tmp_path: Path, made: Path) -> Lake:
+    """A copy of it, to change and to break."""
+    return Lake(shutil.copytree(made, tmp_path / "lake"))
 
 
 POSTS_ON = """

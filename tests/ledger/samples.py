@@ -71,68 +71,72 @@ GROUPS = (_COUNTERS, _PIPES, _MEMORY, _LIMITS, _FAULTS)
 _MISSED = {n: 0.0 for n in (*_COUNTERS, *_PIPES) if n != "sm_clock_mhz"}
 
 
-@st.composite
-def source(draw) -> dict[str, st.SearchStrategy]:
+# Made once: a strategy made anew for each reading takes longer than the reading.
+_flag, _cluster = st.booleans(), st.sampled_from(["c1", "c2"])
+_run, _precision = st.sampled_from([None, None, "r1"]), st.sampled_from([None, None, "fp8"])
+_place = st.sampled_from([{}, {"host": "h1", "gpu_index": "0"}, {"host": "h2"}])
+_model, _start = st.sampled_from([*MODELS, None]), st.integers(0, 5 * 3600)
+_other = st.sampled_from([{"namespace": "other", "workload": "w"}, {"pod": "p2"}, {"user": "u2", "account": "a"}])
+_change = st.sampled_from(["none", "still", "missed"])
+_slices = st.sampled_from([[1 / 7], [1 / 7, 3 / 7], [None, 2 / 7, 0.28571427]])
+_instances = st.sampled_from([[None], [None], ["1"], ["1", "2"], [None, "1"]])
+
+
+def _source(draw) -> dict[str, st.SearchStrategy]:
     """What one device records."""
     found = {"gpu_util_ratio": _pct, "power_w": _watts}
     for group in GROUPS:
-        if draw(st.booleans()):
+        if draw(_flag):
             found |= group
     return found
 
 
-@st.composite
-def sample(draw, recorded: dict[str, st.SearchStrategy], **given: object) -> dict:
-    owner = {
-        "namespace": draw(_name),
-        "cluster": draw(st.sampled_from(["c1", "c2"])),
-        "run_id": draw(st.sampled_from([None, None, "r1"])),
-        "tensor_precision": draw(st.sampled_from([None, None, "fp8"])),
-    }
-    owner |= draw(st.sampled_from([{}, {"host": "h1", "gpu_index": "0"}, {"host": "h2"}]))
+def _sample(draw, recorded: dict[str, st.SearchStrategy], **given: object) -> dict:
+    owner = {"namespace": draw(_name), "cluster": draw(_cluster), "run_id": draw(_run)}
+    owner |= {"tensor_precision": draw(_precision)} | draw(_place)
     return owner | {name: draw(values) for name, values in recorded.items()} | given
 
+
+source, sample = st.composite(_source), st.composite(_sample)
 
 # Paces: coarse ones that cross hours, and fine ones at which waits occur and counter windows are missed.
 _COARSE = (500, 60_000, 60_000, 60_000, 61_234, 900_000, 4_000_000)
 _FINE = ((100, 100, 100, 200, 3_000), (1_000, 1_000, 1_000, 4_000), (10_000, 10_000, 10_000, 25_000))
+_fine = st.sampled_from(_FINE)
 
 
-@st.composite
-def device(draw, uuid: str, instance: str | None, max_samples: int, shared: bool) -> list[dict]:
+def _device(draw, uuid: str, instance: str | None, max_samples: int, shared: bool) -> list[dict]:
     """Samples of one device on one day; perhaps with shared instants."""
-    model = draw(st.sampled_from([*MODELS, None]))
-    recorded = draw(source())
-    fine = draw(st.booleans())
-    paces = draw(st.sampled_from(_FINE)) if fine else _COARSE
-    at = DAY + draw(st.integers(0, 5 * 3600)) * 1000
-    if fine and draw(st.booleans()):
+    model = draw(_model)
+    recorded = _source(draw)
+    fine = draw(_flag)
+    paces = draw(_fine) if fine else _COARSE
+    at = DAY + draw(_start) * 1000
+    if fine and draw(_flag):
         at += 3_600_000 - at % 3_600_000 - 2 * paces[0]  # so that a pause crosses the hour
-    owner = draw(sample({})) if fine else {}
-    slices = [None] if instance is None else draw(st.sampled_from([[1 / 7], [1 / 7, 3 / 7], [None, 2 / 7, 0.28571427]]))
+    owner = _sample(draw, {}) if fine else {}
+    pace, cut = st.sampled_from(paces), st.sampled_from([None] if instance is None else draw(_slices))
     out = []
     for _ in range(draw(st.integers(1, max_samples))):
-        at += draw(st.sampled_from(paces))
+        at += draw(pace)
         given = {"at_ms": at, "gpu_uuid": uuid, "gpu_instance_id": instance, "gpu_model": model} | owner
-        first = draw(sample(recorded, slice_ratio=draw(st.sampled_from(slices)), **given))
+        first = _sample(draw, recorded, slice_ratio=draw(cut), **given)
         if fine:
-            first |= draw(st.sampled_from([{}, _still(first), _MISSED if "engine_ratio" in first else {}]))
+            first |= _changed(first, draw(_change))
         out.append(first)
-        if shared and draw(st.booleans()):
-            other = draw(
-                st.sampled_from(
-                    [{"namespace": "other", "workload": "w"}, {"pod": "p2"}, {"user": "u2", "account": "a"}]
-                )
-            )
+        if shared and draw(_flag):
+            other = draw(_other)
             out.append(first | other)
-            if draw(st.booleans()):
+            if draw(_flag):
                 out.append(first | other | {"pod": "p3", "container": "c"})
     return [s for s in out if s["at_ms"] < DAY + DAY_MS]
 
 
-def _still(first: dict) -> dict:
-    """The same sample without work."""
-    return {n: 0.0 for n in ("gpu_util_ratio", "engine_ratio", "sm_ratio", "power_w") if first.get(n) is not None}
+def _changed(first: dict, change: str) -> dict:
+    """What the same sample reads without work, or where its counters were missed."""
+    if change == "still":
+        return {n: 0.0 for n in ("gpu_util_ratio", "engine_ratio", "sm_ratio", "power_w") if first.get(n) is not None}
+    return _MISSED if change == "missed" and "engine_ratio" in first else {}
 
 
 @st.composite
@@ -140,6 +144,6 @@ def series(draw, max_devices: int = 3, max_samples: int = 14, shared: bool = Fal
     """Samples of a few boards on one day, whole or cut into MIG instances, at steps that cross hours."""
     out = []
     for d in range(draw(st.integers(1, max_devices))):
-        for instance in draw(st.sampled_from([[None], [None], ["1"], ["1", "2"], [None, "1"]])):
-            out += draw(device(f"GPU-{d}", instance, max_samples, shared))
+        for instance in draw(_instances):
+            out += _device(draw, f"GPU-{d}", instance, max_samples, shared)
     return out or [{"at_ms": DAY, "gpu_uuid": "GPU-0", "gpu_util_ratio": 0.5}]

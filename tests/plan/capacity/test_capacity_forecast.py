@@ -66,20 +66,27 @@ def test_no_forecast_is_ever_negative_or_not_a_number(values, steps):
         assert (path >= 0).all()
 
 
-def test_noise_around_a_season_is_forecast_better_than_by_repeating_it():
-    test = backtest(wave(3 * WEEK, noise=4.0))
+@pytest.fixture(scope="module")
+def three_weeks():
+    """Three noisy weeks, and how well they were forecast from week to week."""
+    values = wave(3 * WEEK, noise=4.0)
+    return values, backtest(values)
+
+
+def test_noise_around_a_season_is_forecast_better_than_by_repeating_it(three_weeks):
+    _, test = three_weeks
     assert test.skill > 0.15
     assert 0.65 < test.coverage(0.8) <= 1
     assert test.pinball(0.8) < test.pinball(0.8, NAIVE)
     assert sum(test.weights().values()) == pytest.approx(1)
 
 
-def test_the_walk_forward_never_looks_ahead():
+def test_the_walk_forward_never_looks_ahead(three_weeks):
     """What comes after an origin's stretch changes neither its misses nor the weights before it."""
-    values = wave(3 * WEEK, noise=3.0)
+    values, one = three_weeks
     changed = values.copy()
     changed[-DAY:] = 500
-    one, other = backtest(values), backtest(changed)
+    other = backtest(changed)
     untouched = [i for i, o in enumerate(one.origins) if o + one.ahead_h <= len(values) - DAY]
     assert untouched
     for i in untouched:

@@ -8,6 +8,7 @@ from gpuledger.training.meter.count import Counting
 from gpuledger.training.meter.totals import BatchSize
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
 
 
 def counted(model, batch) -> float:
