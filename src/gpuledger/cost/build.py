@@ -18,9 +18,10 @@ from gpuledger.cost.charges import Charge, group, row_of
 from gpuledger.cost.inventories.settling import Given, inventory_of
 from gpuledger.cost.inventory_use import priced_use, use_notes
 from gpuledger.cost.money import ZERO, rounded
+from gpuledger.cost.periods import Comparison
 from gpuledger.cost.pricing import Price, PriceChoice
 from gpuledger.cost.projections import Quarter, project
-from gpuledger.cost.statement import ALWAYS, NOT_ASKED, WASTE, Bucket, Comparison, CostRow, CostStatement
+from gpuledger.cost.statement import ALWAYS, NOT_ASKED, WASTE, Bucket, CostRow, CostStatement
 from gpuledger.cost.user_settings import Config
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake

@@ -7,7 +7,7 @@ from decimal import Decimal
 
 from rich.text import Text
 
-from gpuledger.cost.statement import PriceUsed
+from gpuledger.cost.pricing import PriceUsed
 from gpuledger.plain_text import visible
 from gpuledger.tui.columns import UNKNOWN, Column, columns_for, dollars, hides_more, number, waste_text
 from gpuledger.tui.fleet import Fleet, GpuNow, Waste, totals

@@ -12,8 +12,8 @@ from typing import Literal
 
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import Terms, cost_statement, prices_of
-from gpuledger.cost.pricing import Price, PriceChoice, price_for
-from gpuledger.cost.statement import WASTE, GpuCost, PriceUsed, Times
+from gpuledger.cost.pricing import Price, PriceChoice, PriceUsed, price_for
+from gpuledger.cost.statement import WASTE, GpuCost, Times
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.lately import Lately, Mode, lately
 from gpuledger.efficiency.naming import Placed, gpu_name, sort_name
