@@ -145,7 +145,7 @@ class Making:
         """The energy of the day by hour, where hours are known."""
         if self.emitted.readings is None:
             return None
-        drawn = self.emitted.readings.energy_mj.get(holder_of(day.of), {})
+        drawn = self.emitted.readings.drawn(day.of) or {}
         return {at: mj for at, mj in drawn.items() if day.start_ms - MS_PER_HOUR < at < day.end_ms}
 
     def _labels(self, day: DayCharge) -> Row:
