@@ -20,7 +20,7 @@ from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope, owner_name
-from gpuledger.ledger.read.window import newest_ms
+from gpuledger.ledger.read.window import end_ms, last_of
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown
 
 WEEK_MS = 7 * MS_PER_DAY
@@ -103,9 +103,9 @@ def change(lake: Lake, scope: Scope, asked: Asked) -> Change:
 
 def _window(lake: Lake, scope: Scope) -> Scope:
     """The window with both of its ends; seven days where it has no start."""
-    end = newest_ms(lake) if scope.until_ms is None else scope.until_ms
-    start = end - WEEK_MS if scope.since_ms is None else scope.since_ms
-    if start >= end:
+    end = end_ms(lake) if scope.until_ms is None else scope.until_ms
+    start = last_of(lake, WEEK_MS, end).since_ms if scope.since_ms is None else scope.since_ms
+    if start is None or start >= end:
         raise InputError("since is not before the newest sample", hint="choose an earlier start")
     return replace(scope, since_ms=start, until_ms=end)
 

@@ -31,7 +31,7 @@ def head(fleet: Fleet, shown: Sequence[GpuNow]) -> Text:
         many += f" ({count(total.rows, 'row')})"
     window = f"{fleet.window_s:.0f} s" if fleet.window_s < 120 else f"{fleet.window_s / 60:.0f} min"
     when = f"{utc(fleet.at_ms):%Y-%m-%d %H:%M:%S} UTC"
-    first = f"{visible(fleet.source)}  {many}  average of the last {window}  {when}"
+    first = f"{visible(fleet.source)}  {many}  average of {window} to {when}"
     out = Text(first, no_wrap=True, overflow="ellipsis")
     if not shown:
         return out

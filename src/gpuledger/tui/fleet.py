@@ -23,7 +23,7 @@ from gpuledger.encode import Json, iso
 from gpuledger.lake.batch import board_of, device_name
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
-from gpuledger.units import Range, Unknown
+from gpuledger.units import MS_PER_S, Range, Unknown
 
 Figure = float | Unknown
 Condition = Mode | Literal["lost", "reading"]
@@ -81,7 +81,7 @@ class GpuNow:
 
 @dataclass(frozen=True)
 class Fleet:
-    """One look: where from, when, over how many seconds, the GPUs by name, and the prices used."""
+    """One look: where from, the end of its window, how many seconds long, the GPUs by name, and the prices used."""
 
     source: str
     at_ms: int
@@ -99,6 +99,7 @@ class Fleet:
         """With the totals first."""
         total = totals(self.gpus)
         head: Json = {"source": self.source, "at_ms": self.at_ms, "at_utc": iso(self.at_ms), "window_s": self.window_s}
+        head["start_utc"] = iso(self.at_ms - round(self.window_s * MS_PER_S))
         return head | {"totals": total, "gpus": self.gpus, "prices": self.prices, "notes": self.notes}
 
 
