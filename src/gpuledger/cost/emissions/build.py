@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Unpack
 
 from gpuledger.catalog.regions import Place
@@ -13,7 +14,7 @@ from gpuledger.cost.charges import Charge, grouped, row_of
 from gpuledger.cost.dies import SHARED_MS
 from gpuledger.cost.emissions.by_hour import energy_by_hour
 from gpuledger.cost.emissions.factors import Factor, factor_of
-from gpuledger.cost.emissions.hourly import HourlyIntensity
+from gpuledger.cost.emissions.hourly import HourlyIntensity, read_hourly
 from gpuledger.cost.emissions.places import Whereabouts
 from gpuledger.cost.emissions.readings import Readings, read_readings
 from gpuledger.cost.emissions.statement import EnergyRow, EnergyStatement, RegionEnergy
@@ -41,6 +42,12 @@ class Placing:
     at: str = ""
     hours: HourlyIntensity | None = None
     by_hour: bool = False
+
+
+def placing(cloud: str = "", at: str = "", carbon_file: Path | None = None) -> Placing:
+    """Where GPUs are and what their energy carries, as users write it; an error names what is unknown."""
+    Whereabouts(None, cloud, at)  # an unknown name fails before anything runs
+    return Placing(cloud, at, read_hourly(carbon_file) if carbon_file else None)
 
 
 @dataclass(frozen=True)
