@@ -41,8 +41,8 @@ def spread(values: np.ndarray, axis: int | None = None) -> np.ndarray:
 def spread_by_pairs(values: np.ndarray) -> float:
     """The standard deviation by the first quartile of the differences of all pairs (Qn of Rousseeuw and Croux).
 
-    Half of the values may be wild. Of normal values it is as sure as the standard deviation of 82 % as many, the
-    median absolute deviation only as that of 37 %: with seven peers that is what decides. Values are all known.
+    Half of the values may be wild. Of many normal values it is as sure as the standard deviation of 82 % as many, the
+    median absolute deviation only as that of 37 %; of seven it is surer too, and right on average. All values are known.
     """
     found = np.sort(values)
     if len(found) > _MOST_PAIRED:
