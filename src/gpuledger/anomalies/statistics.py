@@ -42,7 +42,7 @@ def spread_by_pairs(values: np.ndarray) -> float:
     """The standard deviation by the first quartile of the differences of all pairs (Qn of Rousseeuw and Croux).
 
     Half of the values may be wild. Of many normal values it is as sure as the standard deviation of 82 % as many, the
-    median absolute deviation only as that of 37 %; of seven it is surer too, and right on average. All values are known.
+    median absolute deviation only as that of 37 %; of seven it is surer too. All values are known.
     """
     found = np.sort(values)
     if len(found) > _MOST_PAIRED:
