@@ -7,7 +7,7 @@ from gpuledger.advice.asking import asked
 from gpuledger.advice.change import change
 from gpuledger.errors import InputError
 from gpuledger.ledger.read.scope import Scope
-from gpuledger.ledger.read.window import newest_ms
+from gpuledger.ledger.read.window import end_ms
 
 WEEK = 7 * 24
 
@@ -38,9 +38,9 @@ def test_nothing_before_the_window_is_an_error_with_a_next_step(tmp_path):
     lake = lake_of(tmp_path, gpu("a", (0, 48), lambda _: busy()))
     with pytest.raises(InputError, match="nothing to compare with") as raised:
         change(lake, Scope(), asked(lake.root, price=1))
-    assert "last=23h" in raised.value.hint
-    newest = newest_ms(lake)
-    named = Scope(newest - 23 * HOUR, newest)
+    assert "last=24h" in raised.value.hint
+    end = end_ms(lake)
+    named = Scope(end - 24 * HOUR, end)
     assert change(lake, named, asked(lake.root, price=1)).before.gpus == 1  # what the hint names can be compared
 
 

@@ -155,3 +155,22 @@ def test_names_order_and_units_do_not_matter(order, seed, factor):
     assert [(f.gpu_uuid, f.kind, f.since_ms, f.drifting) for f in again.findings] == key
     renamed = found(fleet({"clock": values}, names=[f"x{n}" for n in names]))
     assert [(f.gpu_uuid.removeprefix("x"), f.kind, f.since_ms, f.drifting) for f in renamed.findings] == key
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_gpu_that_was_badly_cooled_before_the_window_is_named_by_seven_peers(seed):
+    """Sound GPUs differ by up to 12 °C, as slots do; one is 26 °C above the middle of them."""
+    slots = np.random.default_rng(seed).permutation(np.linspace(-6, 6, 8))
+    slots[3] = 26
+    heat = 60 + slots[:, None] + 100 * noise(seed, hours=168)
+    assert named(found(fleet({"heat": heat, "clock": clocks(seed, hours=168)}))) == [("GPU-003", "heat")]
+
+
+def test_readings_that_only_explain_name_no_gpu_and_are_shown_where_one_is_named():
+    values = {name: clocks(5 + 10 * i, hours=96) for i, name in enumerate(("clock", "work", "memory"))}
+    values["memory"][2] += np.log(1.5)
+    assert named(found(fleet(values))) == []
+    values["work"][2] += np.log(0.7)
+    (finding,) = found(fleet(values)).findings
+    assert finding.kind == "memory"
+    assert {e.signal for e in finding.evidence} == {"work", "memory"}

@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpuledger.anomalies.statistics import (
     best_drift,
@@ -12,6 +14,8 @@ from gpuledger.anomalies.statistics import (
     normal_tail,
     poisson_tail,
     spread,
+    spread_by_pairs,
+    spread_without_each,
     start_of_rise,
     student_tail,
 )
@@ -86,3 +90,28 @@ def test_a_drift_has_its_bend_and_its_end():
 def test_where_errors_begin():
     assert start_of_rise(np.array([0, 0, 5, 5]), np.ones(4), 0.1) == 2
     assert start_of_rise(np.zeros(4), np.ones(4), 0.1) == 0
+
+
+@given(st.integers(0, 10**6), st.integers(3, 40), st.floats(0.01, 100), st.floats(-1e3, 1e3))
+def test_the_spread_by_pairs_moves_with_the_scale_and_not_with_the_place(seed, n, scale, place):
+    values = np.random.default_rng(seed).normal(0, 1, n)
+    assert spread_by_pairs(scale * values + place) == pytest.approx(scale * spread_by_pairs(values), rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize("n", [7, 8, 15, 60])
+def test_the_spread_by_pairs_is_right_on_average_and_surer_than_the_median_absolute_deviation(n):
+    draws = np.random.default_rng(n).normal(0, 1, (400, n))
+    pairs, middles = (np.array([form(row) for row in draws]) for form in (spread_by_pairs, spread))
+    assert np.mean(pairs) == pytest.approx(1, abs=0.08)
+    assert np.std(pairs) / np.mean(pairs) < 0.9 * np.std(middles) / np.mean(middles)
+
+
+def test_wild_values_do_not_move_it_and_a_value_is_not_judged_by_itself():
+    values = np.array([-1.0, -0.6, -0.2, 0.1, 0.4, 0.9, 1.2])
+    calm = spread_by_pairs(values)
+    assert spread_by_pairs(np.append(values, [1e6, 1e6])) < 3 * calm
+    apart = spread_without_each(np.append(values, 1e6))
+    assert apart[-1] == calm
+    assert spread_by_pairs(np.array([1.0])) == 0
+    many = np.random.default_rng(1).normal(0, 2, 5000)
+    assert spread_without_each(many) == pytest.approx(np.full(5000, 2), rel=0.1)

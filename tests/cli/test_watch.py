@@ -41,14 +41,17 @@ def logged():
     return [json.loads(line) for line in file.read_text().splitlines()] if file.exists() else []
 
 
+WINDOW = "Window: 2026-01-20 01:00 to 2026-01-20 02:00 UTC."
+
+
 def test_once_notifies_of_each_alert_once(cli, lake):
     ended = cli("watch", "--lake", "lake", "--once")
     assert (ended.code, ended.err) == (0, "")
     assert "CRITICAL  GPU stopped reporting: node-1/1, 19 min (limit 10 min)" in ended.out
-    assert ended.out.endswith("2 alerts fire.\n")
+    assert ended.out.endswith(f"2 alerts fire. {WINDOW}\n")
     assert sorted(e["key"] for e in logged()) == ["gpu_lost:GPU-1", "stale:lake"]
     again = cli("watch", "--lake", "lake", "--once")
-    assert again.out == "2 alerts fire.\n"
+    assert again.out == f"2 alerts fire. {WINDOW}\n"
     assert len(logged()) == 2
     assert all(len(line) <= 100 for line in ended.out.splitlines())
 

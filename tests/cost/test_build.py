@@ -102,7 +102,7 @@ def test_the_report_is_the_bill_as_a_rate(demo: Lake) -> None:
     assert not isinstance(found, Unknown)
     assert found.hourly_usd == pytest.approx(Decimal(100), abs=Decimal(2))
     assert found.monthly_usd == round(found.hourly_usd * 720, 2)
-    assert sum(found.buckets_monthly_usd.values()) == found.monthly_usd
+    assert sum(found.buckets_monthly_usd.values()) == found.monthly_usd  # all of them are known
 
 
 def test_one_gpu_for_four_hours_by_pencil(books: Books) -> None:

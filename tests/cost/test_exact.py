@@ -63,9 +63,13 @@ def adds_up(made: CostStatement) -> None:
             assert set(holder["buckets"]) == set(BUCKETS)
             known = {b: Decimal(usd) for b, usd in holder["buckets"].items() if usd is not None}
             assert sum(known.values(), Decimal(0)) == Decimal(holder["paid_usd"])
-            # Only time without a price has no dollars.
-            assert all(holder["bucket_h"][b] for b in holder["buckets"].keys() - known.keys())
-            assert len(known) == len(BUCKETS) or made.unpriced
+            hours = {b: h for b, h in holder["bucket_h"].items() if h is not None}
+            assert sum(hours.values()) == pytest.approx(holder["paid_h"])
+            # Only time without a price and time that no evidence rates has no dollars.
+            priceless = [b for b in holder["buckets"].keys() - known.keys() if hours.get(b)]
+            assert not priceless or made.unpriced
+            for bucket in hours.keys() - known.keys() - set(priceless):
+                assert known.get("unrated") or known.get("unobserved"), bucket
 
 
 @pytest.mark.parametrize("seed", range(100, 108))

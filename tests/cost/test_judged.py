@@ -7,7 +7,16 @@ from decimal import Decimal
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuledger.cost.judged import at_least, bucket_usd, known_productive, known_waste, money_json, open_usd
+from gpuledger.cost.judged import (
+    NO_PRICE,
+    at_least,
+    known_buckets,
+    known_parts,
+    known_productive,
+    known_waste,
+    money_json,
+    open_usd,
+)
 from gpuledger.cost.statement import BUCKETS, Dollars, Times
 from gpuledger.units import Unknown
 
@@ -42,13 +51,31 @@ def test_productive_dollars_are_theirs_or_unknown(dollars: Dollars) -> None:
 def test_buckets_without_a_price_are_unknown_and_the_rest_is_the_bill(
     dollars: Dollars, spent: Times, unpriced_h: float
 ) -> None:
-    found = bucket_usd(dollars, spent, unpriced_h)
+    found = known_buckets(dollars, spent, unpriced_h)
     known = {b: usd for b, usd in found.items() if not isinstance(usd, Unknown)}
     assert sum(known.values()) == dollars.paid_usd
-    assert unpriced_h or len(known) == len(BUCKETS)
     for bucket in found.keys() - known.keys():
-        assert spent.each()[bucket]
         assert not dollars.each()[bucket]
+        if found[bucket] is NO_PRICE:
+            assert unpriced_h
+            assert spent.each()[bucket]
+
+
+@given(st.one_of(bills, times))
+def test_a_part_is_unknown_exactly_where_no_evidence_divides_the_whole(amounts: Dollars | Times) -> None:
+    each, found = amounts.each(), known_parts(amounts)
+    unknown = {b for b, part in found.items() if isinstance(part, Unknown)}
+    assert sum(each[b] for b in found.keys() - unknown) == amounts.paid
+    rated, seen = each["productive"] or each["stalled"], amounts.paid - each["unobserved"]
+    if amounts.paid and not seen:
+        assert unknown == set(BUCKETS) - {"unobserved"}
+    elif each["unrated"] and not rated:
+        assert unknown == {"productive", "stalled"}
+    else:
+        assert not unknown
+    # A waste that is known has all of its parts known, or is a least.
+    if not isinstance(known_waste(amounts), Unknown) and "stalled" in unknown:
+        assert amounts.waste
 
 
 @given(bills, times)

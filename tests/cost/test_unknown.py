@@ -30,6 +30,7 @@ from fleets import (
 )  # fmt: skip
 
 from gpuledger.catalog.gpus import Gpu, find_gpu
+from gpuledger.cost.build import cost_report
 from gpuledger.units import Unknown
 
 HOURS = 24
@@ -171,3 +172,12 @@ def test_savings_never_hold_unrated_dollars_in_the_middle(tmp_path: Path) -> Non
     assert hours(found) == pytest.approx({"unrated": 60, "idle_held": 60}, rel=1e-2)
     assert 0 < found["savings"]["combined_pct"] <= found["waste_pct"]
     assert found["savings"]["combined"]["high_pct"] > found["waste_pct"]
+
+
+def test_a_month_has_no_productive_dollars_where_nothing_is_rated(tmp_path: Path) -> None:
+    found = cost_report(lake_of(tmp_path, day(B300, **{UTIL: 100, POWER: 900})), price=1)
+    assert not isinstance(found, Unknown)
+    unknown = {bucket for bucket, usd in found.buckets_monthly_usd.items() if isinstance(usd, Unknown)}
+    assert unknown == {"productive", "stalled"}
+    assert isinstance(found.waste_monthly_usd, Unknown)
+    assert found.buckets_monthly_usd["unrated"] == found.monthly_usd

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Callable
 from itertools import pairwise
@@ -13,7 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from gpuledger.cli.app import run
+from gpuledger.live.alerts.limits import load_alerts
 from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
+from gpuledger.times import length_ms
 
 GPUS, STEP_S = 8, 60
 Ask = Callable[..., dict[str, Any]]
@@ -33,7 +36,9 @@ def ask(fleet: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> Ask:
     def made(command: str, *args: str) -> dict[str, Any]:
         price = ("--price", "2") if command == "audit" else ()
         capsys.readouterr()
-        assert run([command, "--lake", str(fleet[1]), "--json", *price, *args]) == 0
+        asked = [command, *args[:1]] if command == "ask" else [command]
+        more = args[1:] if command == "ask" else args
+        assert run([*asked, "--lake", str(fleet[1]), "--json", *price, *more]) == 0
         said: dict[str, Any] = json.loads(capsys.readouterr().out)
         return said
 
@@ -89,3 +94,33 @@ def test_a_namespace_is_judged_by_its_own_samples(ask: Ask, fleet: tuple[Path, P
         assert analyzed["fleet"]["observed_h"] == pytest.approx(observed_h(audited))
     part = ask("audit", "--namespace", name, *WINDOWS["within hours"])
     assert part["samples"] == ask("analyze", "--namespace", name, *WINDOWS["within hours"])["samples"] < samples
+
+
+def ends(said: dict[str, Any]) -> tuple[str, str]:
+    return said["start_utc"], said["end_utc"]
+
+
+def test_the_last_hours_are_the_same_in_every_command(ask: Ask) -> None:
+    """Counted back from where the newest sample's time ends: six o'clock, not a minute before."""
+    expected = ("2026-01-20T05:00:00Z", "2026-01-20T06:00:00Z")
+    assert ends(ask("audit", "--last", "1h")) == ends(ask("analyze", "--last", "1h")) == expected
+    changed = ask("ask", "change", "--last", "1h", "--price", "2")
+    assert ends(changed["now"]) == expected
+    top = ask("top", "--last", "1h", "--price", "2")
+    assert (top["start_utc"], top["at_utc"]) == expected
+    watched = ask("watch", "--dry-run", "--price", "2")["window"]
+    length = dt.timedelta(milliseconds=length_ms(load_alerts().window))
+    assert watched["end_utc"] == expected[1]
+    assert dt.datetime.fromisoformat(watched["end_utc"]) - dt.datetime.fromisoformat(watched["start_utc"]) == length
+
+
+def test_the_window_is_shown(fleet: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    lake = ["--lake", str(fleet[1])]
+    for command, words in (
+        (["ask", "change", "--last", "1h"], "2026-01-20 05:00 to 2026-01-20 06:00 UTC"),
+        (["top", "--once", "--last", "1h"], "average of 60 min to 2026-01-20 06:00:00 UTC"),
+        (["watch", "--dry-run"], "to 2026-01-20 06:00 UTC"),
+    ):
+        capsys.readouterr()
+        assert run([*command, *lake]) == 0
+        assert words in " ".join(capsys.readouterr().out.split()), command

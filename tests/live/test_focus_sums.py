@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections import defaultdict
 from decimal import Decimal
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cost.fleets import DAY, ENGINE, MEMORY, POWER, UTIL, bill, lake_of, mig, random_fleet, samples
+from cost.fleets import B300, DAY, ENGINE, H100, MEMORY, POWER, UTIL, bill, lake_of, mig, random_fleet, samples
 from gpuledger.cost.build import cost_statement
 from gpuledger.cost.emissions.build import Placing, energy_statement
 from gpuledger.cost.emissions.hourly import HourlyIntensity
@@ -17,6 +18,8 @@ from gpuledger.cost.statement import BUCKETS, CostRow, CostStatement
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.live.focus.build import FocusExport, focus_export
+from gpuledger.live.focus.files import focus_csv
+from gpuledger.live.focus.rows import Row
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Range, Unknown
 
 ZERO = Decimal(0)
@@ -47,8 +50,8 @@ def assert_equal(made: FocusExport, told: CostStatement) -> None:
     for name in ("BilledCost", "EffectiveCost", "ListCost", "ContractedCost"):
         assert sum((r[name] for r in made.rows), ZERO) == told.dollars.paid_usd, name
     for bucket in BUCKETS:
-        assert sum((r[column(bucket)] for r in made.rows), ZERO) == told.dollars.each()[bucket], bucket
-    assert sum((r["x_WasteCost"] for r in made.rows), ZERO) == told.dollars.waste_usd
+        assert sum((r[column(bucket)] or ZERO for r in made.rows), ZERO) == told.dollars.each()[bucket], bucket
+    assert sum((r["x_WasteCost"] or ZERO for r in made.rows), ZERO) == told.dollars.waste_usd
     assert added(made, "EffectiveCost", "x_Namespace") == paid_by(told.by_namespace)
     assert added(made, "EffectiveCost", "x_Team") == paid_by(told.by_team)
     by_gpu: dict[str, Decimal] = {}
@@ -58,7 +61,21 @@ def assert_equal(made: FocusExport, told: CostStatement) -> None:
             by_gpu[name] = gpu.dollars.paid_usd
     assert added(made, "EffectiveCost", "ResourceId") == by_gpu
     for row in made.rows:
-        assert sum((row[column(b)] for b in BUCKETS), ZERO) == row["EffectiveCost"]
+        assert sum((row[column(b)] or ZERO for b in BUCKETS), ZERO) == row["EffectiveCost"]
+        assert_judged(row)
+
+
+def assert_judged(row: Row) -> None:
+    """Waste is empty where all of the cost is open, and the evidence says so; a figure there is never made up."""
+    opened = (row["x_UnratedCost"] or ZERO) + (row["x_UnobservedCost"] or ZERO)
+    unknown = bool(row["EffectiveCost"]) and opened == row["EffectiveCost"]
+    assert (row["x_WasteCost"] is None) == unknown
+    assert row["x_WasteEvidence"].startswith("unknown: ") == unknown
+    if row["x_UnratedCost"]:
+        assert (row["x_ProductiveCost"] is None) == (row["x_StalledCost"] is None)
+        assert row["x_ProductiveCost"] != ZERO or row["x_StalledCost"]
+    if not opened:
+        assert row["x_WasteEvidence"] == "all of the cost is rated"
 
 
 WITHIN = Scope(DAY + 7 * MS_PER_HOUR + 12_345, DAY + 31 * MS_PER_HOUR)
@@ -80,6 +97,25 @@ def test_the_synthetic_fleet_adds_up_as_a_whole_and_for_one_owner(lake: Lake) ->
     assert_equal(focus_export(lake), cost_statement(lake))
     one = Scope(namespaces=("research",))
     assert_equal(focus_export(lake, one), cost_statement(lake, one))
+
+
+def test_unrated_time_has_no_waste_and_the_rows_say_why(tmp_path: Path) -> None:
+    hours = range(0, 24 * 60, 5)
+    busy = samples(hours, "GPU-dark", B300, namespace="dark", **{UTIL: 100, POWER: 900})
+    rated = samples(hours, "GPU-lit", H100, namespace="lit", **{UTIL: 95, POWER: 300, MEMORY: 9000})
+    lake = lake_of(tmp_path, busy + rated)
+    made = focus_export(lake, price=PRICE)
+    assert_equal(made, cost_statement(lake, price=PRICE))
+    rows = {row["x_Namespace"]: row for row in made.rows if row["EffectiveCost"]}
+    dark, lit = rows["dark"], rows["lit"]
+    assert [dark[f"x_{b}Cost"] for b in ("Productive", "Stalled", "Waste")] == [None, None, None]
+    assert dark["x_UnratedCost"] == dark["EffectiveCost"]
+    assert "unrated" in dark["x_WasteEvidence"]
+    assert lit["x_WasteCost"] > 0
+    assert lit["x_ProductiveCost"] > 0
+    header, *lines = list(csv.reader(focus_csv(made.rows).splitlines()))
+    cells = [dict(zip(header, line, strict=True)) for line in lines]
+    assert [c["x_WasteCost"] for c in cells if c["x_Namespace"] == "dark"] == [""]
 
 
 def test_the_random_fleets_have_time_without_a_price(tmp_path: Path) -> None:

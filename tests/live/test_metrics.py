@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cost.fleets import ENGINE, MEMORY, POWER, UTIL, lake_of, samples
+from cost.fleets import B300, ENGINE, MEMORY, POWER, UTIL, lake_of, samples
 from gpuledger.advice.asking import asked
 from gpuledger.cost.statement import BUCKETS, WASTE, Dollars
 from gpuledger.lake.layout import Lake
@@ -52,6 +52,19 @@ def test_the_text_is_as_the_format_writes_it() -> None:
 def test_what_is_unknown_has_no_series_and_an_empty_family_no_lines() -> None:
     given = [({"a": "1"}, Unknown("not recorded")), ({"a": "2"}, None), ({"a": "3"}, math.nan)]
     assert text_of([family("x", "X.", given)]) == ""
+
+
+def test_what_no_evidence_rates_has_a_reason_instead_of_a_figure(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, samples(range(120), model=B300, namespace="dark", **{UTIL: 100, POWER: 900}))
+    found = families(lake, price=1)
+    for name, more in (("gpuledger", {}), ("gpuledger_namespace", {"namespace": "dark"})):
+        rated = {own["bucket"] for own, _ in found[f"{name}_bucket_usd_per_hour"].series}
+        assert rated == set(BUCKETS) - {"productive", "stalled"}
+        assert not found[f"{name}_waste_usd_per_hour"].series
+        why = {own["figure"]: own["reason"] for own, _ in found[f"{name}_unknown_info"].series}
+        assert why.keys() == {"productive", "stalled", "waste"}
+        assert all("unrated" in reason for reason in why.values())
+        assert all(more.items() <= own.items() for own, _ in found[f"{name}_unknown_info"].series)
 
 
 @needs_prometheus

@@ -54,9 +54,7 @@ tests:
   - {series: 'gpuledger_build_info{job="g",instance="i"}', values: '1x240'}
   - {series: 'gpuledger_newest_sample_timestamp_seconds{job="g",instance="i"}', values: '0x240'}
   - {series: 'gpuledger_paid_usd_per_hour{job="g",instance="i"}', values: '10x240'}
-  - {series: 'gpuledger_bucket_usd_per_hour{job=\"g\",instance=\"i\",bucket="productive"}', values: '6x240'}
-  - {series: 'gpuledger_bucket_usd_per_hour{job=\"g\",instance=\"i\",bucket="idle"}', values: '3x240'}
-  - {series: 'gpuledger_bucket_usd_per_hour{job=\"g\",instance=\"i\",bucket="underused"}', values: '1x240'}
+  - {series: 'gpuledger_waste_usd_per_hour{job=\"g\",instance=\"i\"}', values: '4x240'}
   - {series: 'gpuledger_namespace_paid_usd_per_hour{job=\"g\",instance=\"i\",namespace="research"}', values: '2x240'}
   - {series: 'gpuledger_gpu_idle_seconds{job=\"g\",instance=\"i\",gpu="a",name="n/0"}', values: '1800x240'}
   - {series: 'gpuledger_gpu_idle_held_seconds{job=\"g\",instance=\"i\",gpu="a",name="n/0"}', values: '0x240'}

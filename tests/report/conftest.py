@@ -20,19 +20,17 @@ from gpuledger.advice.statement import (
     RoiPriced,
     Target,
 )
+from gpuledger.cost.periods import Comparison, Effect
+from gpuledger.cost.pricing import PriceUsed, Unpriced
 from gpuledger.cost.projections import project
 from gpuledger.cost.savings import Kind, Spread
 from gpuledger.cost.statement import (
     NOT_ASKED,
-    Comparison,
     CostRow,
     CostStatement,
     Dollars,
-    Effect,
     GpuCost,
-    PriceUsed,
     Times,
-    Unpriced,
     WorkCost,
 )
 from gpuledger.efficiency.statement import (

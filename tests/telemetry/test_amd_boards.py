@@ -7,8 +7,14 @@ The pages follow AMD Device Metrics Exporter 1.4 on MI250X: one serial number fo
 import pytest
 
 import gpuledger
+from gpuledger.advice.asking import asked
 from gpuledger.catalog.gpus import get_gpu
-from gpuledger.cost.emissions.build import energy_statement
+from gpuledger.cost.emissions.build import Placing, energy_statement
+from gpuledger.efficiency.build import efficiency_statement
+from gpuledger.ledger.read.scope import Scope
+from gpuledger.live.focus.build import focus_export
+from gpuledger.live.metrics import read_window
+from gpuledger.live.otel import ENERGY, POWER, points_of
 from gpuledger.physics.states import credible
 from gpuledger.units import Unknown
 
@@ -20,10 +26,13 @@ LABELS = {
 }  # fmt: skip
 
 
-def page(uuids=True, minutes=120, power=(430.0, 0.0), series="AMD Instinct MI250X", energy=None, spaces=("hpc", "hpc")):
+def page(
+    uuids=True, minutes=120, power=(430.0, 0.0), series="AMD Instinct MI250X", energy=None, spaces=("hpc", "hpc"),
+    busy=(90, 90),
+):  # fmt: skip
     """Two dies of one board, minute by minute; the second works as much as the first. `energy`: watts they count."""
     metrics = {
-        "gpu_gfx_activity": (90, 90), "gpu_package_power": power, "gpu_used_vram": (60_000, 60_000),
+        "gpu_gfx_activity": busy, "gpu_package_power": power, "gpu_used_vram": (60_000, 60_000),
         "gpu_free_vram": (5_488, 5_488), "gpu_junction_temperature": (70, 68),
     }  # fmt: skip
     metrics |= {} if energy is None else {"gpu_energy_consumed": energy}
@@ -100,7 +109,7 @@ def test_the_mi250_has_two_dies_too():
 
 
 def test_a_counter_that_stands_still_is_unknown_and_not_0_kwh(tmp_path):
-    lake = lake_of(tmp_path, energy=(430.0, 0.0))
+    lake = lake_of(tmp_path, energy=(430.0, 0.0), series="AMD Instinct MI300X")  # two boards, not two dies
     first, second = sorted(lake.analyze().statement.per_gpu, key=lambda row: row.gpu_index)
     assert first.means.energy_kwh == pytest.approx(0.86, rel=0.02)
     assert isinstance(second.means.energy_kwh, Unknown)
@@ -113,6 +122,48 @@ def test_the_owners_of_two_dies_share_the_energy_of_their_board(tmp_path, energy
     made = energy_statement(lake.lake, price=1)
     assert {row.name: row.energy_kwh for row in made.by_owner} == pytest.approx({"idle": 0.43, "busy": 0.43}, rel=0.02)
     assert sum(row.energy_kwh for row in made.by_owner) == made.fleet.energy_kwh == pytest.approx(0.86, rel=0.02)
+
+
+@pytest.mark.parametrize("energy", [None, (430.0, 0.0)])
+def test_the_dies_of_a_board_share_its_power_and_energy_everywhere(tmp_path, energy):
+    lake = lake_of(tmp_path, energy=energy, spaces=("idle", "busy"), busy=(0, 90))
+    for row in lake.analyze().statement.per_gpu:
+        assert row.means.power_w == pytest.approx(215, rel=0.02)
+        assert row.means.energy_kwh == pytest.approx(0.43, rel=0.02)
+    assert lake.analyze().statement.fleet.energy_kwh == pytest.approx(0.86, rel=0.02)
+    rows = focus_export(lake.lake, price=1).rows
+    drawn = {row["x_Namespace"]: row["x_EnergyKwh"] for row in rows}
+    assert drawn == pytest.approx({"idle": 0.43, "busy": 0.43}, rel=0.02)
+    (points,) = points_of(read_window(lake.lake, Scope(), asked(lake.lake.root, price=1))).values()
+    assert [p.value for p in points[POWER]] == pytest.approx([215, 215], rel=0.02)
+    assert [p.value for p in points[ENERGY]] == pytest.approx([0.43 * 3.6e6] * 2, rel=0.02)
+    hours = energy_statement(lake.lake, placing=Placing(by_hour=True), price=1)
+    assert sum(hour.energy_kwh for hour in hours.by_hour) == pytest.approx(hours.fleet.energy_kwh)
+
+
+@pytest.mark.parametrize("space", ["idle", "busy"])
+def test_one_owner_alone_has_its_die_s_part_of_the_board(tmp_path, space):
+    lake = lake_of(tmp_path, spaces=("idle", "busy"), busy=(0, 90))
+    only = Scope(namespaces=(space,))
+    lake.analyze()
+    (row,) = efficiency_statement(lake.lake, only).per_gpu
+    assert row.means.energy_kwh == pytest.approx(0.43, rel=0.02)
+    assert row.means.power_w == pytest.approx(215, rel=0.02)
+    assert energy_statement(lake.lake, only, price=1).fleet.energy_kwh == pytest.approx(0.43, rel=0.02)
+    (charge,) = focus_export(lake.lake, only, price=1).rows
+    assert charge["x_EnergyKwh"] == pytest.approx(0.43, rel=0.02)
+
+
+def test_how_intensely_one_die_worked_is_unknown_and_of_the_board_it_is_known(tmp_path):
+    made = lake_of(tmp_path, spaces=("idle", "busy"), busy=(0, 90)).analyze().statement
+    by_space = [row.means for row in made.by_namespace]
+    for means in (*(row.means for row in made.per_gpu), *by_space):
+        for figure in (means.pif, means.rfu_power_pct, means.rfu_power_idle_corrected_pct, means.efficiency_gap_pp):
+            assert isinstance(figure, Unknown)
+        assert "several dies" in means.rfu_power_pct.why
+    assert made.fleet.rfu_power_pct == pytest.approx(100 * 430 / 560)
+    (model,) = made.by_model
+    assert model.means.rfu_power_pct == pytest.approx(100 * 430 / 560)
 
 
 def test_power_of_0_w_is_not_known():

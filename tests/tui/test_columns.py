@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from gpuledger.cost.statement import PriceUsed
+from gpuledger.cost.pricing import PriceUsed
 from gpuledger.tui.columns import columns_for, fitted, spark, waste_text
 from gpuledger.tui.drawing import cells, chart, price_line, table, titles
 from gpuledger.tui.fleet import Waste, blank

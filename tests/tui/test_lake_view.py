@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from cost.fleets import POWER, UTIL, lake_of, mig, samples
+from cost.fleets import B300, POWER, UTIL, lake_of, mig, samples
 from gpuledger.advice.asking import paying
 from gpuledger.errors import InputError, LakeError
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
-from gpuledger.tui.drawing import charts
+from gpuledger.tui.drawing import charts, head, nothing
 from gpuledger.tui.fleet import totals
 from gpuledger.tui.lake_view import LakeView
 from gpuledger.units import Unknown
@@ -61,7 +61,22 @@ def test_the_power_of_a_board_counts_once_whatever_slices_it_has(tmp_path):
     lake = lake_of(tmp_path, rows + samples(range(60), "GPU-w", **use))
     fleet = view(lake).look()
     assert [gpu.power_w for gpu in fleet.gpus] == pytest.approx([300] * 4)
-    assert totals(fleet.gpus).power_w == pytest.approx(600)
+    total = totals(fleet.gpus)
+    assert total.power_w == pytest.approx(600)
+    assert (total.gpus, total.rows, total.priced) == (2, 4, 2)
+    assert "2 GPUs (4 rows)" in head(fleet, fleet.gpus).plain
+    assert "1 of 2 GPUs (3 rows)" in head(fleet, fleet.gpus[:3]).plain
+    assert "none of 2 GPUs" in nothing(fleet, "zebra")
+
+
+def test_the_waste_of_time_that_cannot_be_rated_is_unknown_with_its_reason(tmp_path):
+    lake = lake_of(tmp_path, samples(range(60), "GPU-d", B300, **{UTIL: 100, POWER: 900}))
+    fleet = view(lake).look()
+    (gpu,) = fleet.gpus
+    assert isinstance(gpu.waste, Unknown)
+    assert "unrated" in gpu.waste.why
+    assert totals(fleet.gpus).waste == gpu.waste
+    assert "waste unknown" in head(fleet, fleet.gpus).plain
 
 
 def test_it_follows_the_lake(lake, tmp_path):

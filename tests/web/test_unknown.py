@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from decimal import Decimal
 from pathlib import Path
@@ -79,6 +80,19 @@ def test_productive_dollars_are_unknown_where_no_busy_time_is_rated(odd: TestCli
     assert re.search(r"Productive</p><p class=\"value unknown\">unknown", page)
     assert "how much of it was put to use is unknown" in page
     assert "0\u202f% of it put to use" not in page
+    for path in ("/", "/owners"):
+        assert not re.search(r"(Productive|Stalled)\W{0,40}\$0\.00", odd.get(f"{path}?namespace=edge").text), path
+    audit = odd.get("/api/v1/audit?namespace=edge").json()
+    (owner,) = audit["by_namespace"]
+    for holder in (audit, owner, *audit["by_gpu"]):
+        for part in ("buckets", "bucket_h", "bucket_pct"):
+            assert (holder[part]["productive"], holder[part]["stalled"]) == (None, None), part
+    assert "unrated" in owner["unknown_why"]
+    figures = {n["figure"]: n["why"] for n in audit["not_known"]}
+    assert "unrated" in figures["buckets.productive"]
+    scrape = odd.get("/metrics?namespace=edge").text
+    assert 'bucket="productive"' not in scrape
+    assert re.search(r'gpuledger_unknown_info{figure="productive",reason=".*unrated.*"} 1', scrape)
 
 
 def test_the_terminal_says_the_same(odd_lake: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -87,6 +101,23 @@ def test_the_terminal_says_the_same(odd_lake: Path, capsys: pytest.CaptureFixtur
     held = next(line for line in said.splitlines() if line.startswith("Idle, memory held"))
     assert held.count("unknown") == 2
     assert "unknown, " in said.partition("The bill")[0]
+
+
+def test_the_terminal_and_the_csv_say_why_no_busy_time_is_rated(
+    odd_lake: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["audit", "--lake", str(odd_lake), "--namespace", "edge"]
+    assert run([*command, "--out", str(tmp_path / "made")]) == 0
+    assert run(command) == 0
+    said = capsys.readouterr().out
+    productive = next(line for line in said.splitlines() if line.startswith("Productive "))
+    assert productive.split()[1:] == ["unknown"] * 3
+    assert "unknown because the busy time is unrated" in " ".join(said.split())
+    with (tmp_path / "made" / "cost_by_gpu.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["productive_usd"], row["stalled_usd"]) for row in rows} == {("", "")}
+    assert all("unrated" in row["unknown_why"] for row in rows)
+    assert run([*command, "--fail-on", "productive>99"]) == 1
 
 
 def test_a_limit_on_waste_fails_where_waste_is_unknown(odd_lake: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,13 +13,14 @@ from gpuledger.cost.billing import Charged
 from gpuledger.cost.build import statement_and_bill
 from gpuledger.cost.charges import Charge, grouped
 from gpuledger.cost.judged import known_waste
-from gpuledger.cost.statement import WASTE, Comparison, CostStatement, Dollars, Effect
+from gpuledger.cost.periods import Comparison, Effect
+from gpuledger.cost.statement import WASTE, CostStatement, Dollars
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope, owner_name
-from gpuledger.ledger.read.window import newest_ms
+from gpuledger.ledger.read.window import end_ms, last_of
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown
 
 WEEK_MS = 7 * MS_PER_DAY
@@ -58,9 +59,9 @@ class OwnerChange:
     before_usd: Decimal
     after_usd: Decimal
     change_usd: Decimal
-    waste_before_usd: Decimal
-    waste_after_usd: Decimal
-    waste_change_usd: Decimal
+    waste_before_usd: Decimal | Unknown
+    waste_after_usd: Decimal | Unknown
+    waste_change_usd: Decimal | Unknown
     volume_usd: Decimal
     rate_usd: Decimal
     efficiency_usd: Decimal
@@ -102,9 +103,9 @@ def change(lake: Lake, scope: Scope, asked: Asked) -> Change:
 
 def _window(lake: Lake, scope: Scope) -> Scope:
     """The window with both of its ends; seven days where it has no start."""
-    end = newest_ms(lake) if scope.until_ms is None else scope.until_ms
-    start = end - WEEK_MS if scope.since_ms is None else scope.since_ms
-    if start >= end:
+    end = end_ms(lake) if scope.until_ms is None else scope.until_ms
+    start = last_of(lake, WEEK_MS, end).since_ms if scope.since_ms is None else scope.since_ms
+    if start is None or start >= end:
         raise InputError("since is not before the newest sample", hint="choose an earlier start")
     return replace(scope, since_ms=start, until_ms=end)
 
@@ -150,7 +151,12 @@ def _owners(now: Charged, before: Charged) -> tuple[OwnerChange, ...]:
     span = before.window.start_ms, before.window.end_ms
     rows = [_owner_change(name, new.get(name, []), old.get(name, []), span) for name in dict.fromkeys((*new, *old))]
     priced = [row for row in rows if row is not None]
-    return tuple(sorted(priced, key=lambda r: (-max(abs(r.change_usd), abs(r.waste_change_usd)), r.owner)))
+    return tuple(sorted(priced, key=lambda r: (-max(abs(r.change_usd), _size(r.waste_change_usd)), r.owner)))
+
+
+def _size(change: Decimal | Unknown) -> Decimal:
+    """An unknown change does not rank."""
+    return Decimal(0) if isinstance(change, Unknown) else abs(change)
 
 
 def _owner(charge: Charge) -> str:
@@ -165,7 +171,7 @@ def _owner_change(
         return None
     found = figures.compare(now, before, span)
     waste = [e for e in found.by_bucket if e.bucket in WASTE]
-    old, new = (sum((getattr(e, f) for e in waste), Decimal(0)) for f in ("before_usd", "after_usd"))
+    old, new = (known_waste(_dollars(charges)) for charges in (before, now))
     efficiency = sum((e.efficiency_usd for e in waste), Decimal(0))
     return OwnerChange(
         owner=name,
@@ -174,7 +180,7 @@ def _owner_change(
         change_usd=found.total.change_usd,
         waste_before_usd=old,
         waste_after_usd=new,
-        waste_change_usd=new - old,
+        waste_change_usd=old if isinstance(old, Unknown) else new if isinstance(new, Unknown) else new - old,
         volume_usd=found.total.volume_usd,
         rate_usd=found.total.rate_usd,
         efficiency_usd=efficiency,
@@ -195,7 +201,11 @@ def _cause(total: Effect, efficiency: Decimal, now: Sequence[Charge], before: Se
 
 
 def _paid(charges: Sequence[Charge]) -> Decimal:
-    return Dollars.total(c.dollars for c in charges if c.dollars is not None).paid_usd
+    return _dollars(charges).paid_usd
+
+
+def _dollars(charges: Sequence[Charge]) -> Dollars:
+    return Dollars.total(c.dollars for c in charges if c.dollars is not None)
 
 
 def _notes(now: CostStatement, before: CostStatement) -> Iterator[str]:

@@ -70,17 +70,18 @@ def judged(hours: Hours, limits: Rules, price_of: PriceOf) -> AnomalyStatement:
         period_h=compared.block_ms / MS_PER_HOUR,
         tests=tests + counted,
         false_findings_pct=100 * limits.false_findings_ratio,
+        false_levels_pct=100 * limits.false_levels_ratio,
         findings=made,
         usd_per_month=total(made),
         not_judged=left,
         assumptions=_assumptions(made, price_of),
-        smallest=_smallest(compared, limits, tests),
+        smallest=_smallest(compared, limits),
     )
 
 
-def _smallest(compared: Compared, limits: Rules, tests: int) -> tuple[Smallest, ...]:
+def _smallest(compared: Compared, limits: Rules) -> tuple[Smallest, ...]:
     """Of the readings that name a GPU by themselves."""
-    found = smallest_levels(compared, limits, tests)
+    found = smallest_levels(compared, limits)
     out = []
     for name in (n for n in _NAMING if n in found):
         signal = limits.signal(name)

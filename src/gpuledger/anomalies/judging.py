@@ -1,8 +1,9 @@
 """Which differences are too large and too lasting to be chance?
 
 Three tests: a GPU's distance to its peers changes (a step or a drift); it is further from its peers than they are from
-each other, all the time; without peers, its own reading changes from one day on. All tests of all GPUs are believed
-together so that of those believed at most a set share is chance, and only those large enough to matter are kept.
+each other, all the time; without peers, its own reading changes from one day on. The tests of all GPUs are believed
+together so that of those believed at most a set share is chance, changes and lasting differences each by themselves,
+and only those large enough to matter are kept. Readings that only explain are tested where a GPU is named.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from gpuledger.anomalies.statistics import (
     biggest_change,
     chosen,
     may_change,
-    spread,
+    spread_without_each,
     student_size,
     student_tail,
 )
@@ -49,14 +50,25 @@ class Deviation:
 def deviations(compared: Compared, limits: Rules) -> tuple[list[Deviation], int]:
     """The differences to believe, and how many were tested."""
     tried = [t for signal in limits.signals for t in _tests(signal, compared, limits)]
-    kept = chosen([t.chance for t in tried], limits.false_findings_ratio)
-    found = [
-        t for t, good in zip(tried, kept.tolist(), strict=True) if good and abs(t.size) >= _least(t.signal) and t.lasts
-    ]
+    levels = [t for t in tried if t.shape == "level"]
+    found = _believed([t for t in tried if t.shape != "level"], limits.false_findings_ratio)
+    found += _believed([t for t in levels if t.signal.names], limits.false_levels_ratio)
+    named = {t.gpu for t in found}
+    found += _believed([t for t in levels if not t.signal.names and t.gpu in named], limits.false_levels_ratio)
     best: dict[tuple[int, SignalName], Deviation] = {}
     for one in sorted(found, key=_order):
         best.setdefault((one.gpu, one.signal.name), one)
     return sorted(best.values(), key=lambda d: (d.gpu, d.signal.name)), len(tried)
+
+
+def _believed(tried: list[Deviation], ratio: float) -> list[Deviation]:
+    """Those of one family that are not chance, last, and are large enough to matter."""
+    kept = chosen([t.chance for t in tried], ratio)
+    return [t for t, good in zip(tried, kept.tolist(), strict=True) if good and _matters(t) and t.lasts]
+
+
+def _matters(one: Deviation) -> bool:
+    return abs(one.size) >= _least(one.signal)
 
 
 def _order(one: Deviation) -> tuple[bool, float]:
@@ -117,59 +129,72 @@ def _changed(gpu: int, signal: Signal, values: np.ndarray, basis: Basis, limits:
 
 @dataclass(frozen=True)
 class _Group:
-    """GPUs on the same work: how far each is from the others over the window, and how far they differ by nature."""
+    """GPUs on the same work: how far each is from the others over the window, and how far those differ by nature."""
 
     members: np.ndarray
     apart: np.ndarray
-    sigma: float
+    sigma: np.ndarray
     freedom: float
 
+    def worse(self, signal: Signal) -> np.ndarray:
+        """Which of them are tested: those on the side that is worse."""
+        return self.apart * signal.sign > 0
 
-def _groups(signal: Signal, compared: Compared, limits: Rules) -> Iterator[_Group]:
+
+def _groups(signal: Signal, compared: Compared, limits: Rules) -> list[_Group]:
     """The groups of peers that are large enough.
 
-    Few GPUs say little of how far they differ by nature. Their deviation is therefore taken to be at least that of all
-    groups together and twice the noise of the reading, and counts as known from that many GPUs more (`level_freedom`).
+    How far GPUs differ by nature is judged by the others alone, so that a GPU that stands apart does not hide itself.
+    Few GPUs say little of that. Their deviation is therefore taken to be at least that of all groups together and twice
+    the noise of the reading, and counts as known from that many GPUs more (`level_freedom`).
     """
     values = compared.named[signal.name]
     enough = np.flatnonzero((~np.isnan(values)).sum(axis=1) >= limits.blocks_from)
-    if len(enough) <= limits.peers_from:
-        return
-    middle = np.full(len(values), np.nan)
-    middle[enough] = np.nanmedian(values[enough], axis=1)
-    pooled = float(spread(middle[enough]))
+    found: list[tuple[np.ndarray, np.ndarray]] = []
     for group in np.unique(compared.group[enough]).tolist():
         members = enough[compared.group[enough] == group]
-        if len(members) <= limits.peers_from:
-            continue
-        apart = middle[members] - float(np.median(middle[members]))
-        sigma = max(float(spread(middle[members])), pooled, 2 * signal.noise)
-        yield _Group(members, apart, sigma, len(members) - 1 + limits.level_freedom)
+        if len(members) > limits.peers_from:
+            middle = np.nanmedian(values[members], axis=1)
+            found.append((members, middle - np.median(middle)))
+    if not found:
+        return []
+    pooled = spread_without_each(np.concatenate([apart for _, apart in found]))
+    ends = np.cumsum([len(members) for members, _ in found])[:-1]
+    return [
+        _Group(
+            members, apart, np.maximum(np.maximum(spread_without_each(apart), together), 2 * signal.noise),
+            len(members) - 1 + limits.level_freedom,
+        )
+        for (members, apart), together in zip(found, np.split(pooled, ends), strict=True)
+    ]  # fmt: skip
 
 
 def _levels(signal: Signal, compared: Compared, limits: Rules) -> Iterator[Deviation]:
     """GPUs that stand apart from their peers over all of the window, by how far apart these are from each other."""
     for group in _groups(signal, compared, limits):
-        for gpu, size in zip(group.members.tolist(), group.apart.tolist(), strict=True):
-            if size * signal.sign <= 0:
-                continue
-            chance = min(1.0, 2 * student_tail(abs(size) / group.sigma, group.freedom))
-            wide = _SURE * group.sigma
-            yield Deviation(
-                gpu, signal, "peers", "level", compared.start_ms, size, size - wide, size + wide, chance
-            )  # fmt: skip
+        tested = group.worse(signal)
+        rows = zip(
+            group.members[tested].tolist(), group.apart[tested].tolist(), group.sigma[tested].tolist(), strict=True
+        )
+        for gpu, size, sigma in rows:
+            # What is too small to be named counts as a test, and no more.
+            small = abs(size) < _least(signal)
+            chance = 1.0 if small else min(1.0, 2 * student_tail(abs(size) / sigma, group.freedom))
+            wide = _SURE * sigma
+            yield Deviation(gpu, signal, "peers", "level", compared.start_ms, size, size - wide, size + wide, chance)
 
 
-def smallest_levels(compared: Compared, limits: Rules, tests: int) -> dict[SignalName, float]:
+def smallest_levels(compared: Compared, limits: Rules) -> dict[SignalName, float]:
     """By reading the smallest lasting difference to peers that one GPU alone would be named for, in its usual group.
 
     Sizes are as those of deviations; readings without a group that is large enough have none.
     """
-    found: dict[SignalName, float] = {}
-    for signal in limits.signals:
-        groups = list(_groups(signal, compared, limits))
-        if groups:
-            sizes = [student_size(limits.false_findings_ratio / max(tests, 1) / 2, g.freedom) * g.sigma for g in groups]
-            usual = np.repeat(sizes, [len(g.members) for g in groups])
-            found[signal.name] = max(_least(signal), float(np.median(usual)))
-    return found
+    groups = {s.name: _groups(s, compared, limits) for s in limits.signals if s.names}
+    tests = sum(int(g.worse(limits.signal(name)).sum()) for name, found in groups.items() for g in found)
+    chance = limits.false_levels_ratio / max(tests, 1) / 2
+    out: dict[SignalName, float] = {}
+    for name, found in groups.items():
+        if found:
+            usual = np.concatenate([student_size(chance, g.freedom) * g.sigma for g in found])
+            out[name] = max(_least(limits.signal(name)), float(np.median(usual)))
+    return out

@@ -17,7 +17,7 @@ CountName = Literal["xid_events", "pcie_replays", "rows_remapped", "row_remap_fa
 
 
 class Signal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A reading that is compared hour by hour."""
+    """A reading that is compared hour by hour. `names`: whether it can name a GPU; others explain why one is named."""
 
     name: SignalName
     title: str
@@ -27,6 +27,7 @@ class Signal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     least: float
     noise: float
     hardware: bool
+    names: bool = True
 
     @property
     def sign(self) -> int:
@@ -47,15 +48,16 @@ class CountKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is compared and how sure a finding must be.
 
-    `false_findings_ratio`: the share of believed differences that may be chance. `peers_from`: fewest other GPUs on the
-    same work in an hour. `blocks_from`: fewest periods a change is looked for in. `own_days_from`: the same in days,
-    for a GPU without peers. `level_freedom`: how many GPUs more than its peers the usual distance between GPUs is known
-    from. `seen_from_ms`: least time of an hour that counts. `still_ratio`: the part of a change that
-    must last to the end.
+    `false_findings_ratio`: the share of believed changes that may be chance; `false_levels_ratio`: the same of
+    differences that last from the first sample on. `peers_from`: fewest other GPUs on the same work in an hour.
+    `blocks_from`: fewest periods a change is looked for in. `own_days_from`: the same in days, for a GPU without peers.
+    `level_freedom`: how many GPUs more than its peers the usual distance between GPUs is known from. `seen_from_ms`:
+    least time of an hour that counts. `still_ratio`: the part of a change that must last to the end.
     """
 
     version: int
     false_findings_ratio: float
+    false_levels_ratio: float
     peers_from: int
     blocks_from: int
     own_days_from: int

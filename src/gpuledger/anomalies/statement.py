@@ -130,7 +130,11 @@ class Smallest:
 
 @dataclass(frozen=True)
 class AnomalyStatement:
-    """The GPUs that do worse than their past or their peers; the most dollars first."""
+    """The GPUs that do worse than their past or their peers; the most dollars first.
+
+    `false_findings_pct`: at most this share of changes is chance; `false_levels_pct`: the same of differences that last
+    from the first sample on.
+    """
 
     start_ms: int
     end_ms: int
@@ -145,3 +149,4 @@ class AnomalyStatement:
     not_judged: tuple[NotJudged, ...]
     assumptions: tuple[str, ...]
     smallest: tuple[Smallest, ...] = ()
+    false_levels_pct: float = 0.0

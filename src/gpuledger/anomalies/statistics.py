@@ -18,6 +18,12 @@ MAD_TO_SIGMA = 1.4826
 MEDIAN_TO_MEAN = 1.2533
 # Values further out than this many deviations count as this far out: one wild hour does not make a change.
 _CLIP = 8.0
+# The first quartile of the differences of pairs of normal values times this is their standard deviation; of few values
+# times this more (Croux and Rousseeuw 1992).
+_PAIRED_TO_SIGMA = 2.2219
+_PAIRED_SMALL = {2: 0.399, 3: 0.994, 4: 0.512, 5: 0.844, 6: 0.611, 7: 0.857, 8: 0.669, 9: 0.872}
+_MOST_PAIRED = 1000
+_MOST_LEFT_OUT = 64
 _MOST_CARRIED = 0.9
 _STEPS = 500
 _HALVINGS = 30
@@ -30,6 +36,32 @@ def spread(values: np.ndarray, axis: int | None = None) -> np.ndarray:
     """The standard deviation by the median absolute deviation; NaN is left out."""
     middle = np.nanmedian(values, axis=axis, keepdims=axis is not None)
     return np.asarray(MAD_TO_SIGMA * np.nanmedian(np.abs(values - middle), axis=axis))
+
+
+def spread_by_pairs(values: np.ndarray) -> float:
+    """The standard deviation by the first quartile of the differences of all pairs (Qn of Rousseeuw and Croux).
+
+    Half of the values may be wild. Of many normal values it is as sure as the standard deviation of 82 % as many, the
+    median absolute deviation only as that of 37 %; of seven it is surer too. All values are known.
+    """
+    found = np.sort(values)
+    if len(found) > _MOST_PAIRED:
+        found = found[np.linspace(0, len(found) - 1, _MOST_PAIRED).astype(int)]
+    n = len(found)
+    if n < 2:
+        return 0.0
+    apart = (found[None, :] - found[:, None])[np.triu_indices(n, 1)]
+    half = n // 2 + 1
+    rank = half * (half - 1) // 2
+    small = _PAIRED_SMALL.get(n) or (n / (n + 1.4) if n % 2 else n / (n + 3.8))
+    return float(_PAIRED_TO_SIGMA * small * np.partition(apart, rank - 1)[rank - 1])
+
+
+def spread_without_each(values: np.ndarray) -> np.ndarray:
+    """By value the deviation of all others; of many values one more or less does not matter, and all count."""
+    if len(values) > _MOST_LEFT_OUT:
+        return np.full(len(values), spread_by_pairs(values))
+    return np.array([spread_by_pairs(np.delete(values, i)) for i in range(len(values))])
 
 
 def normal_tail(z: float) -> float:

@@ -83,9 +83,9 @@ class FailOn:
 
     def verdict(self, cost: CostStatement) -> str:
         """Why it failed, in words; empty where it did not. What is not known counts as failed."""
-        dollars, waste = cost.dollars, known_waste(cost.dollars)
-        if isinstance(dollars, Unknown) or (isinstance(waste, Unknown) and self.name == WASTE):
-            return f"{self.name} is {waste}"
-        amount = dollars.waste_usd if self.name == WASTE else getattr(dollars, f"{self.name}_usd")
+        dollars = cost.dollars
+        amount = known_waste(dollars) if self.name == WASTE else {str(b): v for b, v in cost.buckets.items()}[self.name]
+        if isinstance(dollars, Unknown) or isinstance(amount, Unknown):
+            return f"{self.name} is {amount}"
         share = dollars.pct(amount)
         return f"{self.name} is {share:.1f} % of the bill, above {self.above_pct:g} %" if share > self.above_pct else ""

@@ -35,9 +35,6 @@ def carbon_options(command: Command) -> Command:
 
 def placing_of(cloud: str, at: str, carbon_file: Path | None) -> Placing:
     """The options, checked."""
-    from gpuledger.cost.emissions.build import Placing
-    from gpuledger.cost.emissions.hourly import read_hourly
-    from gpuledger.cost.emissions.places import Whereabouts
+    from gpuledger.cost.emissions.build import placing
 
-    Whereabouts(None, cloud, at)  # an unknown name fails before anything runs
-    return Placing(cloud, at, read_hourly(carbon_file) if carbon_file else None)
+    return placing(cloud, at, carbon_file)

@@ -12,6 +12,7 @@ from gpuledger.live.alerts.standing import Standing, to_json
 from gpuledger.plain_text import visible
 from gpuledger.report.document import Document, Prose
 from gpuledger.report.tables import Table, make_table
+from gpuledger.report.written import period
 from gpuledger.units import count, utc
 
 _INDENT = " " * 6
@@ -48,6 +49,11 @@ def summary(found: Standing, *, messages: bool = True) -> str:
     waiting = sum(box.waiting for box in found.receivers)
     parts += [f"{count(waiting, 'message')} waiting"] if waiting and messages else []
     return ", ".join(parts)
+
+
+def window_line(found: Standing) -> str:
+    """From when to when the rules looked; empty where they did not."""
+    return f"Window: {period(*found.window)}." if found.window else ""
 
 
 def problem_lines(found: Standing) -> Iterator[str]:

@@ -17,10 +17,12 @@ from gpuledger.cost.billing import Asked, Charged, charge_window
 from gpuledger.cost.charges import Charge, group, row_of
 from gpuledger.cost.inventories.settling import Given, inventory_of
 from gpuledger.cost.inventory_use import priced_use, use_notes
+from gpuledger.cost.judged import known_waste
 from gpuledger.cost.money import ZERO, rounded
+from gpuledger.cost.periods import Comparison
 from gpuledger.cost.pricing import Price, PriceChoice
 from gpuledger.cost.projections import Quarter, project
-from gpuledger.cost.statement import ALWAYS, NOT_ASKED, WASTE, Bucket, Comparison, CostRow, CostStatement
+from gpuledger.cost.statement import ALWAYS, NOT_ASKED, WASTE, Bucket, CostRow, CostStatement
 from gpuledger.cost.user_settings import Config
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
@@ -29,7 +31,7 @@ from gpuledger.ledger.read.owners import By, dimension, named_by, space_name
 from gpuledger.ledger.read.scope import Scope, owner_name
 from gpuledger.physics.calibration import Calibration
 from gpuledger.physics.evidence import ModelFacts, PipeRates
-from gpuledger.units import MS_PER_HOUR, Unknown, some, utc
+from gpuledger.units import MS_PER_HOUR, Unknown, count, some, utc
 
 Money = Decimal | float | int | str
 # Below this many samples per device, one reading more or less moves a share by 10 % or more.
@@ -54,14 +56,14 @@ _NOTES = {
 
 @dataclass(frozen=True)
 class CostReport:
-    """The bill as a rate: what it comes to, and the buckets of one month, which add up to it to the cent."""
+    """The bill as a rate: what it comes to, and the buckets of one month; those known add up to it to the cent."""
 
     hourly_usd: Decimal
     monthly_usd: Decimal
     yearly_usd: Decimal
     quarter: Quarter
-    buckets_monthly_usd: Mapping[Bucket, Decimal]
-    waste_monthly_usd: Decimal
+    buckets_monthly_usd: Mapping[Bucket, Decimal | Unknown]
+    waste_monthly_usd: Decimal | Unknown
 
 
 class Paying(TypedDict, total=False):
@@ -125,13 +127,9 @@ def statement_and_bill(
 
 
 def _statement(
-    bill: Charged,
-    asked: Asked,
-    config: Config,
-    today_ms: int,
-    usd_per_kwh: Decimal | None,
+    bill: Charged, asked: Asked, config: Config, today_ms: int, usd_per_kwh: Decimal | None,
     before: Comparison | Unknown,
-) -> CostStatement:
+) -> CostStatement:  # fmt: skip
     charges, window, fleet = bill.charges, bill.window, row_of("fleet", bill.charges)
     paid = fleet.dollars if isinstance(fleet.dollars, Unknown) else fleet.dollars.paid_usd
     return CostStatement(
@@ -202,8 +200,10 @@ def report_of(statement: CostStatement) -> CostReport | Unknown:
         return rate
     paid = dollars.paid_usd
     cents = rounded({b: rate.monthly_usd * v / paid if paid else ZERO for b, v in dollars.each().items()})
-    waste = sum((cents[b] for b in WASTE), ZERO)
-    return CostReport(rate.hourly_usd, rate.monthly_usd, rate.yearly_usd, rate.quarter, cents, waste)
+    each = {b: v if isinstance(v, Unknown) else cents[b] for b, v in statement.buckets.items()}
+    lost, waste = known_waste(dollars), sum((cents[b] for b in WASTE), ZERO)
+    shown = lost if isinstance(lost, Unknown) else waste
+    return CostReport(rate.hourly_usd, rate.monthly_usd, rate.yearly_usd, rate.quarter, each, shown)
 
 
 def prices_of(price: Money | Mapping[str, Money] | None) -> Decimal | Mapping[str, Decimal] | None:
@@ -223,12 +223,9 @@ def money_of(value: Money) -> Decimal:
 
 def _assumptions(bill: Charged, asked: Asked) -> Iterator[str]:
     """Every choice that moves a dollar, one sentence each."""
-    devices = len(bill.devices)
-    if bill.samples < FEW_SAMPLES * devices:
-        yield (
-            f"only {bill.samples} samples of {devices} device{'s' * (devices != 1)}: too few to tell what the GPUs "
-            "did; shares and dollars per month are rough"
-        )
+    if bill.samples < FEW_SAMPLES * (devices := len(bill.devices)):
+        few = f"only {bill.samples} samples of {count(devices, 'device')}"
+        yield f"{few}: too few to tell what the GPUs did; shares and dollars per month are rough"
     yield from _paid_time(bill, asked)
     if bill.cut_by_share:
         yield "samples of an hour or day that the window cuts are gone: its part is taken in proportion to time"

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import numpy as np
 
+from gpuledger.cost.dies import shared_by_dies
 from gpuledger.cost.money import ZERO, cost_usd, split, split_whole, usd
 from gpuledger.cost.pieces import Device, Piece, Segment
 from gpuledger.cost.pricing import Price
@@ -83,6 +84,8 @@ class Charge:
 
 def make_charges(stays: Sequence[Stay], pieces: Sequence[Piece], scope: Scope) -> tuple[list[Charge], int]:
     """The charges of the owners asked for, and the milliseconds that were seen but not paid for."""
+    by_number = {stay.segment.number: stay.device for stay in stays}
+    pieces = shared_by_dies(pieces, [by_number[p.segment] for p in pieces])
     found = grouped(pieces, lambda p: p.segment)
     charges: list[Charge] = []
     unpaid_ms, scale = 0, _energy_scale(pieces)

@@ -11,6 +11,7 @@ A model that is new or gone is all volume.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 from typing import Literal
@@ -18,21 +19,19 @@ from typing import Literal
 from gpuledger.catalog.prices import age_days
 from gpuledger.cost.billing import Asked, Charged
 from gpuledger.cost.charges import NOTHING_PAID, Charge, grouped
+from gpuledger.cost.judged import known_parts
 from gpuledger.cost.money import ZERO, split_whole, usd
-from gpuledger.cost.pricing import Price
+from gpuledger.cost.periods import Comparison, Effect
+from gpuledger.cost.pricing import Price, PriceUsed, Unpriced
 from gpuledger.cost.projections import PaidBoard
 from gpuledger.cost.statement import (
     BUCKETS,
     EVIDENCE,
     PHASES,
     Bucket,
-    Comparison,
     Dollars,
-    Effect,
     GpuCost,
-    PriceUsed,
     Times,
-    Unpriced,
     WorkCost,
 )  # fmt: skip
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
@@ -249,9 +248,16 @@ def compare(now: Sequence[Charge], before: Sequence[Charge], last_window: tuple[
         old = _Side([c for c in before if c.device.gpu_model == model])
         new = _Side([c for c in now if c.device.gpu_model == model])
         parts.append({b: _effect(b, old, new) for b in BUCKETS})
-    by_bucket = tuple(_total(b, [p[b] for p in parts]) for b in BUCKETS)
+    old_parts, new_parts = (known_parts(_Side(charges).dollars) for charges in (before, now))
+    by_bucket = tuple(
+        replace(_total(b, [p[b] for p in parts]), unknown=(_why(old_parts[b]), _why(new_parts[b]))) for b in BUCKETS
+    )
     total = _total("paid", by_bucket)
     return Comparison(*last_window, total, by_bucket, tuple(_words(total, by_bucket)))
+
+
+def _why(amount: Decimal | Unknown) -> Unknown | None:
+    return amount if isinstance(amount, Unknown) else None
 
 
 def _effect(bucket: Bucket, old: _Side, new: _Side) -> Effect:
@@ -266,13 +272,14 @@ def _effect(bucket: Bucket, old: _Side, new: _Side) -> Effect:
 
 def _total(name: str, effects: Sequence[Effect]) -> Effect:
     columns = ("before_usd", "after_usd", "volume_usd", "rate_usd", "efficiency_usd")
-    return Effect(name, *(sum((getattr(e, c) for e in effects), ZERO) for c in columns))
+    before, after, *parts = (sum((getattr(e, c) for e in effects), ZERO) for c in columns)
+    return Effect(name, before, after, parts[0], parts[1], parts[2])
 
 
 def _words(total: Effect, by_bucket: Sequence[Effect]) -> list[str]:
     change = f"paid ${total.after_usd:,.2f}, {_signed(total.change_usd)} against ${total.before_usd:,.2f}"
     words = [f"{change}: {_signed(total.volume_usd)} by volume, {_signed(total.rate_usd)} by rate"]
-    moved = max(by_bucket, key=lambda e: abs(e.efficiency_usd), default=None)
+    moved = max((e for e in by_bucket if e.known), key=lambda e: abs(e.efficiency_usd), default=None)
     if moved and moved.efficiency_usd:
         way = "into" if moved.efficiency_usd > 0 else "out of"
         amount = f"${abs(moved.efficiency_usd):,.2f}"

@@ -20,7 +20,7 @@ from gpuledger.encode import Json, plain
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
-from gpuledger.ledger.read.window import newest_ms
+from gpuledger.ledger.read.window import end_ms, newest_ms
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown, day_start_ms, utc
 
 ALL = "all GPUs"
@@ -138,24 +138,16 @@ def _no_budget(name: str, amount: object) -> InputError:
 
 
 def month_budget(
-    lake: Lake,
-    budgets: Mapping[str, Decimal],
-    month: str | None = None,
-    *,
-    forecast_unseen: bool = True,
-    **terms: Unpack[Terms],
+    lake: Lake, budgets: Mapping[str, Decimal], month: str | None = None, **terms: Unpack[Terms]
 ) -> MonthBudget:
-    """Each budget against what was spent; the ledger must be posted. `budgets`: by team or namespace, `ALL` for all.
-
-    `forecast_unseen`: whether the days before the first sample are forecast too; else they are in no figure.
-    """
+    """Each budget against what was spent; the ledger must be posted. `budgets`: by team or namespace, `ALL` for all."""
     for name, amount in budgets.items():
         if not amount.is_finite() or amount <= 0:
             raise _no_budget(name, amount)
     newest = newest_ms(lake)
     first = _first_of(str(month)) if month else utc(newest - 1).date().replace(day=1)
     start, end = _ms(first), _ms((first + dt.timedelta(days=31)).replace(day=1))
-    as_of = min(end, newest)
+    as_of = min(end, end_ms(lake))
     if start >= newest:
         hint = f"the newest sample is of {utc(newest - 1):%Y-%m-%d}"
         raise InputError(f"month={first:%Y-%m} is after the last sample", hint=hint)
@@ -165,7 +157,7 @@ def month_budget(
     # Without an inventory nothing is known of the time before the first sample.
     unseen_ms = 0 if stock is not None else max(0, now.start_ms - start)
     history = _history(lake, as_of, terms)
-    ahead = [*(_parts(start, start + unseen_ms) if forecast_unseen else ()), *_parts(as_of, end)]
+    ahead = [*_parts(start, start + unseen_ms), *_parts(as_of, end)]
     names: dict[str, Decimal | None] = {ALL: budgets.get(ALL), **{n: b for n, b in budgets.items() if n != ALL}}
     lines = tuple(_line(name, budget, now, history, ahead) for name, budget in names.items())
     return MonthBudget(
@@ -179,7 +171,7 @@ def month_budget(
         lines=lines,
         daily={day.isoformat(): made.dollars.paid_usd for day, made in history.items()
                if not isinstance(made.dollars, Unknown)},
-        assumptions=tuple(_assumptions(lines, unseen_ms if forecast_unseen else 0, now)),
+        assumptions=tuple(_assumptions(lines, unseen_ms, now)),
     )  # fmt: skip
 
 

@@ -51,6 +51,33 @@ class Price:
 
 
 @dataclass(frozen=True)
+class PriceUsed:
+    """One price, what it rests on, how old it is (below zero: listed later), and how much was priced by it."""
+
+    gpu_model: str | None
+    usd_per_h: Decimal
+    low_usd_per_h: Decimal
+    high_usd_per_h: Decimal
+    basis: str
+    words: str
+    oldest: str | None
+    newest: str | None
+    age_days: int | None
+    gpus: int
+    paid_h: float
+
+
+@dataclass(frozen=True)
+class Unpriced:
+    """Devices whose price is unknown, and why; none of their time is in any dollar figure."""
+
+    gpu_model: str | None
+    gpus: int
+    paid_h: float
+    why: str
+
+
+@dataclass(frozen=True)
 class PriceChoice:
     """How to price what the inventory does not: one price for all GPUs, prices by GPU, or the price of an instance.
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import ClassVar, Generic, Literal, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from gpuledger.cost.inventories.findings import InventoryUse
-from gpuledger.cost.judged import money_json
+from gpuledger.cost.judged import known_buckets, money_json, unknown_why
 from gpuledger.cost.money import ZERO
+from gpuledger.cost.periods import Comparison
+from gpuledger.cost.pricing import PriceUsed, Unpriced
 from gpuledger.cost.projections import Projection
 from gpuledger.encode import Json, encode, iso
 from gpuledger.ledger.read.owners import By
@@ -32,10 +34,11 @@ _PROJECTED = ("hourly_usd", "monthly_usd", "yearly_usd", "quarter", "projection_
 N = TypeVar("N", int, Decimal)
 
 
-class _ByBucket(Generic[N]):
+class ByBucket(Generic[N]):
     """Amounts by bucket; the fields of a class are in the order of BUCKETS."""
 
     _unit: ClassVar[str]
+    _none: ClassVar[Any]
 
     def parts(self) -> tuple[N, ...]:
         """In the order of BUCKETS."""
@@ -44,6 +47,17 @@ class _ByBucket(Generic[N]):
     def each(self) -> dict[Bucket, N]:
         """By bucket."""
         return dict(zip(BUCKETS, self.parts(), strict=True))
+
+    @property
+    def paid(self) -> N:
+        """All of it."""
+        return sum(self.parts(), self._none)
+
+    @property
+    def waste(self) -> N:
+        """What was paid for and seen not to be used."""
+        each = self.each()
+        return sum((each[b] for b in WASTE), self._none)
 
     @classmethod
     def of(cls, each: Mapping[Bucket, N]) -> Self:
@@ -57,7 +71,7 @@ class _ByBucket(Generic[N]):
 
 
 @dataclass(frozen=True)
-class Times(_ByBucket[int]):
+class Times(ByBucket[int]):
     """Paid time by bucket in whole milliseconds."""
 
     productive_ms: int = 0
@@ -68,11 +82,12 @@ class Times(_ByBucket[int]):
     idle_held_ms: int = 0
     unobserved_ms: int = 0
     _unit: ClassVar[str] = "ms"
+    _none: ClassVar[int] = 0
 
     @property
     def paid_ms(self) -> int:
         """All paid time."""
-        return sum(self.parts())
+        return self.paid
 
     @property
     def paid_h(self) -> float:
@@ -81,7 +96,7 @@ class Times(_ByBucket[int]):
 
 
 @dataclass(frozen=True)
-class Dollars(_ByBucket[Decimal]):
+class Dollars(ByBucket[Decimal]):
     """Paid dollars by bucket."""
 
     productive_usd: Decimal = ZERO
@@ -92,17 +107,17 @@ class Dollars(_ByBucket[Decimal]):
     idle_held_usd: Decimal = ZERO
     unobserved_usd: Decimal = ZERO
     _unit: ClassVar[str] = "usd"
+    _none: ClassVar[Decimal] = ZERO
 
     @property
     def paid_usd(self) -> Decimal:
         """All that was paid."""
-        return sum(self.parts(), ZERO)
+        return self.paid
 
     @property
     def waste_usd(self) -> Decimal:
         """Paid for time that was seen not to be used."""
-        each = self.each()
-        return sum((each[b] for b in WASTE), ZERO)
+        return self.waste
 
     def pct(self, amount: Decimal) -> float:
         """An amount in percent of what was paid; 0 where nothing was."""
@@ -119,10 +134,21 @@ class CostRow:
     dollars: Dollars | Unknown
     unpriced_h: float
 
+    @property
+    def buckets(self) -> Mapping[Bucket, Decimal | Unknown]:
+        """Dollars by bucket, as far as they are known."""
+        return known_buckets(self.dollars, self.times, self.unpriced_h)
+
+    @property
+    def unknown_why(self) -> str | None:
+        """Why some of its buckets are unknown, where some are."""
+        return unknown_why(self.buckets)
+
     def as_json(self) -> Json:
         """With the money of the group spelled out."""
         money = money_json(self.dollars, self.times, self.unpriced_h)
-        return {"name": self.name, "gpus": self.gpus, **money, "unpriced_h": self.unpriced_h}
+        rest = {"unpriced_h": self.unpriced_h, "unknown_why": self.unknown_why}
+        return {"name": self.name, "gpus": self.gpus, **money, **rest}
 
 
 @dataclass(frozen=True)
@@ -142,37 +168,20 @@ class GpuCost:
     usd_per_h: Decimal | Unknown
     price_words: str
 
+    @property
+    def buckets(self) -> Mapping[Bucket, Decimal | Unknown]:
+        """Dollars by bucket, as far as they are known."""
+        return known_buckets(self.dollars, self.times)
+
+    @property
+    def unknown_why(self) -> str | None:
+        """Why some of its buckets are unknown, where some are."""
+        return unknown_why(self.buckets)
+
     def as_json(self) -> Json:
         """With the money of the device spelled out."""
         own = {name: value for name, value in vars(self).items() if name not in {"times", "dollars"}}
-        return own | money_json(self.dollars, self.times)
-
-
-@dataclass(frozen=True)
-class PriceUsed:
-    """One price, what it rests on, how old it is (below zero: listed later), and how much was priced by it."""
-
-    gpu_model: str | None
-    usd_per_h: Decimal
-    low_usd_per_h: Decimal
-    high_usd_per_h: Decimal
-    basis: str
-    words: str
-    oldest: str | None
-    newest: str | None
-    age_days: int | None
-    gpus: int
-    paid_h: float
-
-
-@dataclass(frozen=True)
-class Unpriced:
-    """Devices whose price is unknown, and why; none of their time is in any dollar figure."""
-
-    gpu_model: str | None
-    gpus: int
-    paid_h: float
-    why: str
+        return own | money_json(self.dollars, self.times) | {"unknown_why": self.unknown_why}
 
 
 @dataclass(frozen=True)
@@ -185,34 +194,6 @@ class WorkCost:
     exaflop: float
     gpus: int
     words: str
-
-
-@dataclass(frozen=True)
-class Effect:
-    """The change of one bucket since the last period, in three parts that add up to it."""
-
-    bucket: str
-    before_usd: Decimal
-    after_usd: Decimal
-    volume_usd: Decimal
-    rate_usd: Decimal
-    efficiency_usd: Decimal
-
-    @property
-    def change_usd(self) -> Decimal:
-        """After less before."""
-        return self.after_usd - self.before_usd
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """This period against the last of the same length."""
-
-    start_ms: int
-    end_ms: int
-    total: Effect
-    by_bucket: tuple[Effect, ...]
-    words: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -255,6 +236,11 @@ class CostStatement:
     def paid_usd(self) -> Decimal | Unknown:
         """All that was paid, for the devices with a price."""
         return self.dollars if isinstance(self.dollars, Unknown) else self.dollars.paid_usd
+
+    @property
+    def buckets(self) -> Mapping[Bucket, Decimal | Unknown]:
+        """Dollars by bucket, as far as they are known."""
+        return known_buckets(self.dollars, self.times, self.unpriced_h)
 
     @property
     def by_asked(self) -> tuple[CostRow, ...]:

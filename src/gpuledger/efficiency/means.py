@@ -8,6 +8,14 @@ from functools import cached_property
 
 import numpy as np
 
+from gpuledger.efficiency.board_power import (
+    ONE_DIE,
+    ONE_DIE_MS,
+    DieBoards,
+    boards_of_dies,
+    intensity,
+    shared_by_dies,
+)
 from gpuledger.efficiency.statement import Figure, Means
 from gpuledger.ledger.cells import CLASSES, PHASES
 from gpuledger.ledger.read.adding import distinct
@@ -49,6 +57,7 @@ class Accounts:
     first_ms: np.ndarray
     last_ms: np.ndarray
     owned: np.ndarray
+    dies: DieBoards
 
     def __len__(self) -> int:
         return len(self.device)
@@ -74,8 +83,9 @@ def make_accounts(found: AccountSums, calibration: Calibration | None = None) ->
     part = slices * np.where(whole, 1.0, found.slice_scale[found.board])
     sums["unshared_ms"] = np.where(np.isnan(part), np.maximum(sums["power_ms"], sums["energy_ms"]), 0.0)
     sums |= {n: sums[n] * np.nan_to_num(part) for n in ("power_uj", "power_ms", "energy_mj", "energy_ms")}
+    sums |= shared_by_dies(found, sums)
     idle_mw, over_measured, bandwidth = _calibrated(labels, models, calibration)
-    sums |= _power(sums, found.limit_mw, idle_mw)
+    sums |= intensity(sums, found.limit_mw, idle_mw)
     done = work(sums, *kinds_of(labels["gpu_model"], labels["tensor_precision"]), models)
     sums["worked_ms"] = done.ms
     for level in LEVELS:
@@ -84,7 +94,8 @@ def make_accounts(found: AccountSums, calibration: Calibration | None = None) ->
     sums["measured_ms"] = np.where(over_measured > 0, done.ms, 0.0)
     sums["memory_ratio_ms"] = sums["dram_ppm_ms"] / 1e6 * bandwidth
     ends = found.first_ms, found.last_ms
-    return Accounts(labels, sums, slices, found.device, found.board, models, done.notes, *ends, found.owned)
+    more = found.owned, boards_of_dies(found)
+    return Accounts(labels, sums, slices, found.device, found.board, models, done.notes, *ends, *more)
 
 
 def _calibrated(
@@ -109,33 +120,13 @@ def _calibrated(
     return idle, tflops, bandwidth
 
 
-def _power(sums: dict[str, np.ndarray], limit_mw: np.ndarray, idle_mw: np.ndarray) -> dict[str, np.ndarray]:
-    """PIF, PIF less idle power, and utilization in the accounts where PIF is known too (for the gap)."""
-    board, judged, idle = np.nan_to_num(limit_mw, nan=1.0), ~np.isnan(limit_mw), np.nan_to_num(idle_mw)
-    corrected = judged & (idle_mw < board)
-    span = np.where(corrected, board - idle, 1.0)
-    # A board that draws less than its catalog idle power does no negative work.
-    over_idle = np.maximum(sums["pif_uj"] - idle * sums["pif_ms"], 0.0) / span
-    both = (sums["pif_ms"] > 0) & (sums["util_ms"] > 0)
-    pif_ratio_ms = np.where(judged, sums["pif_uj"] / board, 0.0)
-    return {
-        "pif_ratio_ms": pif_ratio_ms,
-        "active_pif_ratio_ms": np.where(judged, sums["active_pif_uj"] / board, 0.0),
-        "corrected_ratio_ms": np.where(corrected, over_idle, 0.0),
-        "corrected_ms": np.where(corrected, sums["pif_ms"], 0.0),
-        "gap_util_ppm_ms": np.where(both, sums["util_ppm_ms"], 0.0),
-        "gap_util_ms": np.where(both, sums["util_ms"], 0.0),
-        "gap_pif_ratio_ms": np.where(both, pif_ratio_ms, 0.0),
-        "gap_pif_ms": np.where(both, sums["pif_ms"], 0.0),
-    }
-
-
 class Groups:
     """Accounts added up by group (`group` is each account's, 0 to n - 1); every figure is a list, one per group."""
 
     def __init__(self, accounts: Accounts, group: np.ndarray, n: int) -> None:
         self.n = n
-        self._sums = {name: np.bincount(group, values, minlength=n) for name, values in accounts.sums.items()}
+        sums = accounts.sums | accounts.dies.whole_boards_only(accounts.sums, group)
+        self._sums = {name: np.bincount(group, values, minlength=n) for name, values in sums.items()}
         # A board counts once in a group, however many owners or MIG instances it has there.
         width = int(accounts.board.max(initial=0)) + 1
         self.gpus = np.bincount(distinct(group * width + accounts.board) // width, minlength=n).tolist()
@@ -169,8 +160,12 @@ class Groups:
         """Mean power over board power."""
         ratios = self.shares("pif_ratio_ms", "pif_ms", NO_POWER)
         powered = (self._sums["power_ms"] + self._sums["unshared_ms"]).tolist()
-        unrated = Unknown(NO_BOARD)
-        return [unrated if isinstance(f, Unknown) and ms else f for f, ms in zip(ratios, powered, strict=True)]
+        cut = self._sums[ONE_DIE_MS].tolist()
+        unrated, one_die = Unknown(NO_BOARD), Unknown(ONE_DIE)
+        return [
+            one_die if isinstance(f, Unknown) and die else unrated if isinstance(f, Unknown) and ms else f
+            for f, ms, die in zip(ratios, powered, cut, strict=True)
+        ]
 
     @cached_property
     def gpu_util_pct(self) -> list[Figure]:

@@ -12,7 +12,7 @@ from decimal import Decimal
 from importlib.metadata import version
 
 from gpuledger.advice.statement import AuditStatement
-from gpuledger.cost.judged import bucket_usd, known_waste
+from gpuledger.cost.judged import known_waste
 from gpuledger.cost.statement import CostRow, CostStatement, GpuCost
 from gpuledger.efficiency.health import FAULTS, HealthAnalysis
 from gpuledger.efficiency.naming import name_of
@@ -83,7 +83,15 @@ def _money(audit: AuditStatement) -> Iterator[Family]:
     yield family(
         "gpuledger_bucket_usd_per_hour",
         "Dollars per hour by bucket; stalled, underused, idle and idle_held are waste.",
-        [({"bucket": b}, v) for b, v in _buckets(cost, cost.wall_h)],
+        [({"bucket": b}, _rate(v, cost.wall_h)) for b, v in cost.buckets.items()],
+    )
+    yield family(
+        "gpuledger_waste_usd_per_hour",
+        "Dollars per hour seen to be wasted; none where nothing shows whether paid time did work.",
+        [(one, _rate(known_waste(cost.dollars), cost.wall_h))],
+    )
+    yield family(
+        "gpuledger_unknown_info", "Buckets and waste that are unknown, and why; always 1.", _unknown(one, cost)
     )
     month = audit.savings if isinstance(audit.savings, Unknown) else audit.savings.combined_month
     ends = [] if isinstance(month, Unknown) else [(e, getattr(month, f"{e}_usd")) for e in ("low", "middle", "high")]
@@ -104,7 +112,17 @@ def _by_owner(cost: CostStatement) -> Iterator[Family]:
         yield family(
             f"gpuledger_{label}_bucket_usd_per_hour",
             f"Dollars per hour by {label} and bucket.",
-            [({label: row.name, "bucket": b}, v) for row in rows for b, v in _buckets(row, cost.wall_h)],
+            [({label: row.name, "bucket": b}, _rate(v, cost.wall_h)) for row in rows for b, v in row.buckets.items()],
+        )
+        yield family(
+            f"gpuledger_{label}_waste_usd_per_hour",
+            f"Dollars per hour seen to be wasted, by {label}.",
+            [({label: row.name}, _rate(known_waste(row.dollars), cost.wall_h)) for row in rows],
+        )
+        yield family(
+            f"gpuledger_{label}_unknown_info",
+            f"Buckets and waste of a {label} that are unknown, and why; always 1.",
+            [found for row in rows for found in _unknown({label: row.name}, row)],
         )
         yield family(
             f"gpuledger_{label}_gpus_held",
@@ -121,11 +139,10 @@ def _rate(amount: Decimal | Unknown, hours: float) -> float | None:
     return None if isinstance(amount, Unknown) or not hours else float(amount) / hours
 
 
-def _buckets(row: CostRow | CostStatement, hours: float) -> list[tuple[str, float | None]]:
-    if isinstance(row.dollars, Unknown):
-        return []
-    found = bucket_usd(row.dollars, row.times, row.unpriced_h)
-    return [(bucket, _rate(amount, hours)) for bucket, amount in found.items()]
+def _unknown(of: Named, row: CostRow | CostStatement) -> list[tuple[Named, int]]:
+    """A series for each bucket whose dollars are unknown, with the reason."""
+    found = [*row.buckets.items(), ("waste", known_waste(row.dollars))]
+    return [({**of, "figure": name, "reason": v.why}, 1) for name, v in found if isinstance(v, Unknown)]
 
 
 def gpu_labels(row: GpuRow | GpuCost) -> Named:

@@ -10,12 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from gpuledger.cost.statement import BUCKETS, WASTE
+from gpuledger.cost.statement import BUCKETS
 
 UID = "gpuledger-fleet"
 SCHEMA_VERSION = 41
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
-WASTED = "|".join(WASTE)
 COLORS = {
     "productive": "#2f9e62", "stalled": "#c2452d", "unrated": "#8a8f98", "underused": "#d98a2b", "idle": "#b03a6b",
     "idle_held": "#7a4bb0", "unobserved": "#c5c9cf",
@@ -52,8 +51,7 @@ class Panel:
 
 def panels() -> Sequence[Panel]:
     """What is shown, in order."""
-    waste = f'sum(gpuledger_bucket_usd_per_hour{{bucket=~"{WASTED}"}})'
-    by_space = f'sum by (namespace) (gpuledger_namespace_bucket_usd_per_hour{{bucket=~"{WASTED}"}})'
+    waste, by_space = "sum(gpuledger_waste_usd_per_hour)", "sum by (namespace) (gpuledger_namespace_waste_usd_per_hour)"
     saving = 'gpuledger_saving_usd_per_month{estimate="%s"}'
     return (
         Panel("stat", "Paid per hour", "All GPUs with a price.", PER_HOUR, [_now("gpuledger_paid_usd_per_hour")], 4, 4),

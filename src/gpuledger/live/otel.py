@@ -134,8 +134,9 @@ def _memory(traffic: Traffic | None, own: Attributes) -> Iterator[Figure]:
 def _dollars(cost: GpuCost | None, hours: float, own: Attributes) -> Iterator[Figure]:
     if cost is None or isinstance(cost.dollars, Unknown) or not hours:
         return
-    for bucket, amount in cost.dollars.each().items():
-        yield COST, {**own, "gpuledger.bucket": bucket}, float(amount) / hours
+    for bucket, amount in cost.buckets.items():
+        figure = amount if isinstance(amount, Unknown) else float(amount) / hours
+        yield COST, {**own, "gpuledger.bucket": bucket}, figure
 
 
 def _errors(board: Attributes, sick: HealthRow) -> Iterator[Point]:

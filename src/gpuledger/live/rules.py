@@ -15,13 +15,11 @@ from typing import Any
 from gpuledger.advice.limits import Limits
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.cost.month_budget import ALL
-from gpuledger.cost.statement import WASTE
 from gpuledger.efficiency.health import THERMAL_ABOVE_PCT
 from gpuledger.encode import as_text
 from gpuledger.units import MS_PER_S
 
 MONTH_H = 720
-WASTED = "|".join(WASTE)
 Rule = Mapping[str, Any]
 
 
@@ -63,11 +61,12 @@ def rules_text(terms: RuleTerms) -> str:
 
 
 def _recording() -> Iterator[Rule]:
-    waste = f'sum(gpuledger_bucket_usd_per_hour{{bucket=~"{WASTED}"}})'
+    # Not from the buckets: without a rated hour some of them are unknown, and the sum of the others is not the waste.
+    waste = "sum(gpuledger_waste_usd_per_hour)"
     yield _record("gpuledger:waste_usd_per_hour:sum", waste)
     yield _record("gpuledger:waste:ratio", f"{waste} / sum(gpuledger_paid_usd_per_hour)")
     for label in ("namespace", "team"):
-        part = f'sum by ({label}) (gpuledger_{label}_bucket_usd_per_hour{{bucket=~"{WASTED}"}})'
+        part = f"sum by ({label}) (gpuledger_{label}_waste_usd_per_hour)"
         yield _record(f"gpuledger:{label}_waste_usd_per_hour:sum", part)
         yield _record(
             f"gpuledger:{label}_waste:ratio", f"{part} / sum by ({label}) (gpuledger_{label}_paid_usd_per_hour)"

@@ -263,9 +263,12 @@ def build_table(name: str, kind: TableKind, statement: object, places: int | Non
             filled.append(tuple(rest))
     total = _total(kind, columns, statement) if len(rows) > 1 else None
     if total is not None:
+        whole_row = field_of(statement, kind.total)
         for place, value in totals.items():
             if not total[place].unknown:
-                total[place] = Cell(text(value))
+                # The known cells may be a part of the whole only.
+                own = field_of(whole_row, columns[place].field) if None in dollars[place] else value
+                total[place] = Cell(text(own if isinstance(own, Decimal) else value))
     return Table(
         name=name,
         caption=kind.caption,

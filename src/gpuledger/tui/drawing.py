@@ -7,10 +7,10 @@ from decimal import Decimal
 
 from rich.text import Text
 
-from gpuledger.cost.statement import PriceUsed
+from gpuledger.cost.pricing import PriceUsed
 from gpuledger.plain_text import visible
 from gpuledger.tui.columns import UNKNOWN, Column, columns_for, dollars, hides_more, number, waste_text
-from gpuledger.tui.fleet import Fleet, GpuNow, Waste, totals
+from gpuledger.tui.fleet import Fleet, GpuNow, Waste, boards, totals
 from gpuledger.tui.orders import Sort, ordered
 from gpuledger.tui.sources import History
 from gpuledger.units import MS_PER_S, Range, Unknown, count, utc
@@ -25,11 +25,13 @@ _AXIS = 7  # characters left of a chart
 
 def head(fleet: Fleet, shown: Sequence[GpuNow]) -> Text:
     """Two lines: what is looked at, and what the GPUs that a filter leaves come to."""
-    total, all_of = totals(shown), len(fleet.gpus)
-    many = count(all_of, "GPU") if total.gpus == all_of else f"{total.gpus:,} of {count(all_of, 'GPU')}"
+    total, all_of = totals(shown), boards(fleet.gpus)
+    many = count(all_of, "GPU") if len(shown) == len(fleet.gpus) else f"{total.gpus:,} of {count(all_of, 'GPU')}"
+    if total.rows != total.gpus:
+        many += f" ({count(total.rows, 'row')})"
     window = f"{fleet.window_s:.0f} s" if fleet.window_s < 120 else f"{fleet.window_s / 60:.0f} min"
     when = f"{utc(fleet.at_ms):%Y-%m-%d %H:%M:%S} UTC"
-    first = f"{visible(fleet.source)}  {many}  average of the last {window}  {when}"
+    first = f"{visible(fleet.source)}  {many}  average of {window} to {when}"
     out = Text(first, no_wrap=True, overflow="ellipsis")
     if not shown:
         return out
@@ -112,7 +114,7 @@ def nothing(fleet: Fleet, text: str) -> str:
     """Why no GPU is shown."""
     if not fleet.gpus:
         return "no GPU has samples in this window"
-    return f"none of {count(len(fleet.gpus), 'GPU')} matches {visible(text)!r}"
+    return f"none of {count(boards(fleet.gpus), 'GPU')} matches {visible(text)!r}"
 
 
 def facts(gpu: GpuNow) -> Iterator[tuple[str, str]]:

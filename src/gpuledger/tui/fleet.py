@@ -12,8 +12,9 @@ from typing import Literal
 
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import Terms, cost_statement, prices_of
-from gpuledger.cost.pricing import Price, PriceChoice, price_for
-from gpuledger.cost.statement import WASTE, GpuCost, PriceUsed, Times
+from gpuledger.cost.judged import known_waste
+from gpuledger.cost.pricing import Price, PriceChoice, PriceUsed, price_for
+from gpuledger.cost.statement import GpuCost, Times
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.lately import Lately, Mode, lately
 from gpuledger.efficiency.naming import Placed, gpu_name, sort_name
@@ -22,7 +23,7 @@ from gpuledger.encode import Json, iso
 from gpuledger.lake.batch import board_of, device_name
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
-from gpuledger.units import Range, Unknown
+from gpuledger.units import MS_PER_S, Range, Unknown
 
 Figure = float | Unknown
 Condition = Mode | Literal["lost", "reading"]
@@ -80,7 +81,7 @@ class GpuNow:
 
 @dataclass(frozen=True)
 class Fleet:
-    """One look: where from, when, over how many seconds, the GPUs by name, and the prices used."""
+    """One look: where from, the end of its window, how many seconds long, the GPUs by name, and the prices used."""
 
     source: str
     at_ms: int
@@ -98,6 +99,7 @@ class Fleet:
         """With the totals first."""
         total = totals(self.gpus)
         head: Json = {"source": self.source, "at_ms": self.at_ms, "at_utc": iso(self.at_ms), "window_s": self.window_s}
+        head["start_utc"] = iso(self.at_ms - round(self.window_s * MS_PER_S))
         return head | {"totals": total, "gpus": self.gpus, "prices": self.prices, "notes": self.notes}
 
 
@@ -105,10 +107,11 @@ class Fleet:
 class Totals:
     """The GPUs together; dollars are of the `priced` ones, means of those whose figure is known.
 
-    Watts count a board once, however many MIG slices of it there are.
+    GPUs and watts count a board once, however many MIG slices of it there are; `rows`: with each slice by itself.
     """
 
     gpus: int
+    rows: int
     util_pct: Figure
     realized_pct: Figure
     power_w: Figure
@@ -126,12 +129,19 @@ def totals(gpus: Sequence[GpuNow]) -> Totals:
     # A GPU that reports nothing may waste all it costs.
     silent = [g.usd_per_h for g in priced if isinstance(g.waste, Unknown) and isinstance(g.usd_per_h, Decimal)]
     unrated = _sum(w.unrated_usd_per_h for w in wasted) + _sum(silent)
-    waste = Waste(_sum(w.usd_per_h for w in wasted), unrated)
+    waste: Waste | Unknown = Waste(_sum(w.usd_per_h for w in wasted), unrated)
+    if not wasted:
+        waste = next((gpu.waste for gpu in priced if isinstance(gpu.waste, Unknown)), none)
     realized = [gpu.realized_pct.middle for gpu in gpus if isinstance(gpu.realized_pct, Range)]
     return Totals(
-        len(gpus), _mean([gpu.util_pct for gpu in gpus]), _mean(realized), _power(gpus),
-        len(priced), _sum(rates) if rates else none, waste if wasted else none,
+        boards(gpus), len(gpus), _mean([gpu.util_pct for gpu in gpus]), _mean(realized), _power(gpus),
+        boards(priced), _sum(rates) if rates else none, waste,
     )  # fmt: skip
+
+
+def boards(gpus: Iterable[GpuNow]) -> int:
+    """How many GPUs; the MIG slices of a board are one GPU, as everywhere."""
+    return len({board_of(gpu.device) for gpu in gpus})
 
 
 def _sum(amounts: Iterable[Decimal]) -> Decimal:
@@ -149,12 +159,12 @@ def _mean(figures: Sequence[Figure]) -> Figure:
 
 def _power(gpus: Sequence[GpuNow]) -> Figure:
     """Watts of the boards: power is read for the whole board, so that its MIG slices repeat it."""
-    boards: dict[str, float] = {}
+    watts: dict[str, float] = {}
     for gpu in gpus:
         if not isinstance(gpu.power_w, Unknown):
             board = board_of(gpu.device)
-            boards[board] = max(gpu.power_w, boards.get(board, 0.0))
-    return sum(boards.values()) if boards else Unknown("not known of any GPU")
+            watts[board] = max(gpu.power_w, watts.get(board, 0.0))
+    return sum(watts.values()) if watts else Unknown("not known of any GPU")
 
 
 def look(lake: Lake, scope: Scope, terms: Terms, source: str, at_ms: int, window_s: float) -> Fleet:
@@ -198,9 +208,10 @@ def _waste(rate: Decimal | Unknown, times: Times) -> Waste | Unknown:
         return rate
     each = times.each()
     seen_ms = times.paid_ms - each["unobserved"]
-    if not seen_ms:
-        return Unknown("no sample shows what it did")
-    return Waste(rate * sum(each[b] for b in WASTE) / seen_ms, rate * each["unrated"] / seen_ms)
+    lost_ms = known_waste(times)
+    if isinstance(lost_ms, Unknown):
+        return lost_ms
+    return Waste(rate * lost_ms / seen_ms, rate * each["unrated"] / seen_ms)
 
 
 def blank(device: str, placed: Placed, instance: str | None, model: str | None, state: Condition, why: str) -> GpuNow:

@@ -17,7 +17,7 @@ from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.scope import UNALLOCATED, Scope, owner_name
-from gpuledger.ledger.read.window import newest_ms
+from gpuledger.ledger.read.window import end_ms, last_of, newest_ms
 from gpuledger.live.alerts.devices import newest_devices
 from gpuledger.tui.fleet import Fleet, GpuNow, blank, by_place, look, with_price, with_recent
 from gpuledger.tui.sources import History, Point
@@ -63,14 +63,14 @@ class LakeView:
         mark = self._mark()
         self._lake.require()
         self._post()
-        newest = newest_ms(self._lake)
-        if not newest:
+        if not newest_ms(self._lake):
             hint = f"import data: gpuledger import FILE --lake {self._lake.root}"
             raise InputError(f"{self._lake.root}: the lake has no samples", hint=hint)
         terms: Terms = {**self._terms, "calibration": load_calibration(self._lake)}
         window_s = self._window_ms / MS_PER_S
-        found = look(self._lake, Scope(since_ms=newest - self._window_ms), terms, self.name, newest, window_s)
-        gone = self._lost(newest, {gpu.device for gpu in found.gpus})
+        end = end_ms(self._lake)
+        found = look(self._lake, last_of(self._lake, self._window_ms), terms, self.name, end, window_s)
+        gone = self._lost(end, {gpu.device for gpu in found.gpus})
         found = replace(found, gpus=by_place([*found.gpus, *gone]))
         recent = recent_util(self._lake, Scope())[1]
         self._seen = mark

@@ -32,6 +32,17 @@ class Filters:
 
 
 @dataclass(frozen=True)
+class Where:
+    """Where GPUs are, as far as samples leave it open, and a file of carbon intensities by hour; as --cloud, --at and
+    --carbon name them.
+    """
+
+    cloud: str = ""
+    at: str = ""
+    carbon: str = ""
+
+
+@dataclass(frozen=True)
 class Status:
     """How the lake stands: which edition of its statements is shown, how old its newest sample is, what is wrong.
 

@@ -19,7 +19,7 @@ from gpuledger.advice.asking import Asked, asked, audit
 from gpuledger.advice.one_gpu import OneGpu, one_gpu
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.catalog.thresholds import load_thresholds
-from gpuledger.cost.emissions.build import Placing, energy_statement
+from gpuledger.cost.emissions.build import Placing, energy_statement, placing
 from gpuledger.cost.emissions.statement import EnergyStatement
 from gpuledger.cost.statement import ALWAYS
 from gpuledger.cost.user_settings import Config, set_teams
@@ -37,7 +37,7 @@ from gpuledger.plan.move.build import migrate_from_lake
 from gpuledger.plan.move.statement import LakePlan
 from gpuledger.settings import in_force
 from gpuledger.times import today
-from gpuledger.web.contract import Filters, State, Status
+from gpuledger.web.contract import Filters, State, Status, Where
 
 T = TypeVar("T")
 KEPT = 64  # statements and pages; one not asked for lately is made again
@@ -48,11 +48,20 @@ _WATCHED = ("manifest.json", "jobs/manifest.json", "prices/yours.json")
 class LiveLake:
     """A lake that may grow while it is looked at.
 
-    `edition`: the last one viewers saw. `terms`: prices, inventory and the like, as for an audit.
+    `edition`: the last one viewers saw. `where`: the place of its GPUs and a file of carbon intensities by hour.
+    `terms`: prices, inventory and the like, as for an audit.
     """
 
-    def __init__(self, root: str | Path, default: Filters = Filters(), edition: int = 0, **terms: Any) -> None:  # noqa: B008
-        self.lake, self.default = Lake(root), default
+    def __init__(
+        self,
+        root: str | Path,
+        default: Filters = Filters(),  # noqa: B008
+        edition: int = 0,
+        where: Where = Where(),  # noqa: B008
+        **terms: Any,
+    ) -> None:
+        self.lake, self.default, self._where = Lake(root), default, where
+        _placing(where)
         self._terms: Mapping[str, Any] = terms
         asked(self.lake.root, **terms)  # a wrong file or name stops the start, not a page
         self._kept: OrderedDict[tuple[object, ...], object] = OrderedDict()
@@ -106,7 +115,8 @@ class LiveLake:
         files = [self.lake.root / name for name in _WATCHED]
         settings = in_force().file
         found: list[object] = []
-        for file in (*files, *([Path(settings)] if settings else [])):
+        own = [Path(file) for file in (settings, self._where.carbon) if file]
+        for file in (*files, *own):
             with contextlib.suppress(OSError, LakeError):  # an object store may be away
                 stat = file.stat()
                 found.append((str(file), stat.st_mtime_ns, stat.st_size))
@@ -174,7 +184,8 @@ class LiveLake:
 
         def make() -> EnergyStatement:
             terms = asked(self.lake.root, **self._terms).terms.copy()
-            return energy_statement(self.lake, self.scope(filters), Placing(by_hour=True), **terms)
+            placed = replace(_placing(self._where), by_hour=True)
+            return energy_statement(self.lake, self.scope(filters), placed, **terms)
 
         return self.once("energy", filters, make)
 
@@ -218,6 +229,10 @@ _BROKEN = "see all of it: gpuledger analyze --lake FOLDER; the lake is looked at
 
 def _same(one: Status, other: Status) -> bool:
     return (one.state, one.problem, one.hint) == (other.state, other.problem, other.hint)
+
+
+def _placing(where: Where) -> Placing:
+    return placing(where.cloud, where.at, Path(where.carbon) if where.carbon else None)
 
 
 def _now_ms() -> int:

@@ -24,7 +24,7 @@ import msgspec
 from gpuledger import errors
 from gpuledger.errors import GpuledgerError, LakeError
 from gpuledger.settings import VARIABLE, in_force
-from gpuledger.web.contract import Ask, Filters, NotReady, Status, View
+from gpuledger.web.contract import Ask, Filters, NotReady, Status, View, Where
 
 if TYPE_CHECKING:
     from gpuledger.web.views import Views
@@ -41,6 +41,7 @@ class Start(msgspec.Struct, frozen=True):
     edition: int = 0
     inventory: tuple[str, ...] = ()
     price: Decimal | dict[str, Decimal] | None = None
+    where: Where = Where()
 
 
 class Order(msgspec.Struct, frozen=True):
@@ -229,7 +230,7 @@ def _answer() -> None:
 
     try:
         terms = {"inventory": list(start.inventory) or None, "price": start.price}
-        views = Views(LiveLake(start.lake, start.default, start.edition, **terms))
+        views = Views(LiveLake(start.lake, start.default, start.edition, start.where, **terms))
     except GpuledgerError as error:
         now = Status("error", start.edition, None, 0)
         say(Answer(0, now, kind=type(error).__name__, error=error.message, hint=error.hint))

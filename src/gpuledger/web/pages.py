@@ -33,7 +33,7 @@ REJECT_FILES = 20
 SKEW_MS = 60_000
 UNPLACED = (
     "of energy have no known place, and no carbon figure holds them. Label the samples with a region, or give an "
-    "inventory that names regions; gpuledger ask energy takes --cloud and --at."
+    "inventory that names regions; or start gpuledger serve with --cloud and --at."
 )
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 
 import pytest
 
 from alert_fleets import MIN, START_MS, readings
+from gpuledger.cli.app import run
 from gpuledger.live.alerts.journal import Journal
 from gpuledger.live.alerts.limits import load_alerts
 from gpuledger.live.alerts.watcher import Eyes, Watcher
@@ -124,13 +126,19 @@ def test_data_gets_stale_by_the_clock(lake_of):
     assert (over(fresh, "stale"), over(old, "stale")) == (set(), {"lake"})
 
 
-def test_a_budget_does_not_count_days_before_the_first_sample(lake_of, own_settings):
+def test_a_budget_is_the_one_that_ask_budget_shows(lake_of, own_settings, capsys):
     own_settings("[prices]\nA100-SXM4-40GB = 2.0\n[budgets]\nml = 576\n")
     lake = lake_of(lambda _gpu, _minute: {}, minutes=3 * 24 * 60, gpus=1)
     found = readings(lake, "budget")["ml"]
-    # From January 20 on $48 per day: twelve days of the month, not thirty-one.
-    assert found.value == pytest.approx(100, rel=0.01)
-    assert "19.0 days" in str(found.evidence["without"])
+    assert run(["ask", "budget", "--lake", str(lake.root), "--json", "--price", "2", "--budget", "ml=576"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    (line,) = [one for one in said["lines"] if one["name"] == "ml"]
+    assert found.value == pytest.approx(100 * float(line["total_usd"]) / 576)
+    assert found.evidence["spent_usd"] == f"{float(line['actual_usd']):,.2f}"
+    # $48 per day in all of January; its first 19 days are not known to have cost nothing.
+    assert found.value == pytest.approx(100 * 31 / 12, rel=0.01)
+    assert "19.0 days" in str(found.evidence["forecast_before"])
+    assert found.at_ms == said["as_of_ms"]
 
 
 def test_budgets_that_are_set(lake_of, own_settings):

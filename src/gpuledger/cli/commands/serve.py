@@ -9,9 +9,11 @@ import secrets
 import socket
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
+from gpuledger.cli.carbon_options import carbon_options
 from gpuledger.cli.options import lake_option
 from gpuledger.cli.price_options import inventory_option, price_of
 from gpuledger.errors import InputError, MissingExtra
@@ -37,18 +39,19 @@ MOST_FILES = 65_536
     help="Seconds between looks for new samples.",
 )
 @inventory_option
+@carbon_options
 @click.option("--price", "prices", multiple=True, metavar="[GPU=]USD", help="Dollars per GPU-hour; repeatable.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def command(
     lake_dir: Path, host: str, port: int, token: str | None, names: tuple[str, ...], last: str, every_s: float,
-    inventory: tuple[Path, ...], prices: tuple[str, ...], quiet: bool,
+    inventory: tuple[Path, ...], prices: tuple[str, ...], quiet: bool, carbon: dict[str, Any],
 ) -> None:  # fmt: skip
     """Serve a live dashboard, a JSON API and metrics of a lake.
 
     Read-only. On this machine alone no token is needed; bound elsewhere a token is asked for, and printed here.
     """
     from gpuledger.times import length_ms
-    from gpuledger.web.contract import Filters
+    from gpuledger.web.contract import Filters, Where
     from gpuledger.web.maker import MakerProcess, Start
 
     if last:
@@ -58,7 +61,9 @@ def command(
     with _listening(host, port) as listening:
         price = price_of(prices)
         paid = dict(price) if isinstance(price, Mapping) else price
-        start = Start(str(lake_dir), Filters(last=last), 0, tuple(map(str, inventory)), paid)
+        file = carbon["carbon_file"]
+        where = Where(carbon["cloud"], carbon["at"], str(file.resolve()) if file else "")
+        start = Start(str(lake_dir), Filters(last=last), 0, tuple(map(str, inventory)), paid, where)
         maker = MakerProcess(start)  # it loads what it needs while the server does
         try:
             import uvicorn

@@ -119,7 +119,7 @@ def _show(screen: Screen, journal: Journal) -> None:
 
 
 def _dry_run(screen: Screen, eyes: Eyes, journal: Journal) -> None:
-    from gpuledger.cli.watching import event_lines, summary
+    from gpuledger.cli.watching import event_lines, summary, window_line
     from gpuledger.live.alerts.courier import clock_ms
     from gpuledger.live.alerts.deciding import decide
     from gpuledger.live.alerts.event import duration
@@ -131,14 +131,16 @@ def _dry_run(screen: Screen, eyes: Eyes, journal: Journal) -> None:
     found = decide(journal, settings, look.looked, look.at, off=look.off)
     notices = {event.id: tuple(some) for event, some in found.begun}
     journal.record(found, now)
-    state = standing(journal, now, events=tuple(found.events), notices=notices, problems=look.problems)
+    state = standing(
+        journal, now, events=tuple(found.events), notices=notices, problems=look.problems, window=look.window
+    )
     screen.answer(to_json(state))
     for event in found.events:
         screen.say(*event_lines(event))
         for one in notices.get(event.id, ()):
             when = f"after {duration(one.due_ms - event.at_ms)}" if one.due_ms > event.at_ms else "at once"
             screen.say(f"      would notify {one.receiver} ({one.step}) {when}")
-    screen.say(f"Dry run: {summary(state, messages=False)}. Nothing was written or sent.")
+    screen.say(f"Dry run: {summary(state, messages=False)}. Nothing was written or sent. {window_line(state)}")
     for name, why in sorted(look.problems.items()):
         screen.say(f"{name}: {why}", err=True)
 
@@ -185,15 +187,16 @@ def _shown(screen: Screen, once: bool) -> Any:
 
 
 def _once(screen: Screen, watcher: Watcher) -> None:
-    from gpuledger.cli.watching import problem_lines, summary
+    from gpuledger.cli.watching import problem_lines, summary, window_line
     from gpuledger.live.alerts.courier import clock_ms
     from gpuledger.live.alerts.standing import standing, to_json
 
     found = watcher.once(clock_ms())
     notices = {event.id: tuple(some) for event, some in found.begun}
     state = standing(
-        watcher.journal, clock_ms(), events=tuple(found.events), notices=notices, problems=dict(watcher.problems)
-    )
+        watcher.journal, clock_ms(), events=tuple(found.events), notices=notices, problems=dict(watcher.problems),
+        window=watcher.window,
+    )  # fmt: skip
     screen.answer(to_json(state))
-    screen.say(f"{summary(state).capitalize()}.")
+    screen.say(f"{summary(state).capitalize()}. {window_line(state)}".rstrip())
     screen.say(*problem_lines(state), err=True)

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Unpack
 
 from gpuledger.catalog.regions import Place
 from gpuledger.cost import figures
 from gpuledger.cost.build import Terms, statement_and_bill
 from gpuledger.cost.charges import Charge, grouped, row_of
+from gpuledger.cost.dies import SHARED_MS
 from gpuledger.cost.emissions.by_hour import energy_by_hour
-from gpuledger.cost.emissions.dies import shared_by_dies
 from gpuledger.cost.emissions.factors import Factor, factor_of
-from gpuledger.cost.emissions.hourly import HourlyIntensity
+from gpuledger.cost.emissions.hourly import HourlyIntensity, read_hourly
 from gpuledger.cost.emissions.places import Whereabouts
-from gpuledger.cost.emissions.readings import Readings, holder_of, read_readings
+from gpuledger.cost.emissions.readings import Readings, read_readings
 from gpuledger.cost.emissions.statement import EnergyRow, EnergyStatement, RegionEnergy
 from gpuledger.cost.inventories.settling import inventory_of
 from gpuledger.cost.inventory import Inventory
@@ -43,6 +44,12 @@ class Placing:
     by_hour: bool = False
 
 
+def placing(cloud: str = "", at: str = "", carbon_file: Path | None = None) -> Placing:
+    """Where GPUs are and what their energy carries, as users write it; an error names what is unknown."""
+    Whereabouts(None, cloud, at)  # an unknown name fails before anything runs
+    return Placing(cloud, at, read_hourly(carbon_file) if carbon_file else None)
+
+
 @dataclass(frozen=True)
 class Emitted:
     """Charges with their places and factors."""
@@ -61,9 +68,7 @@ class Emitted:
         place = self.place(charge)
         drawn = hours
         if drawn is None and self.readings is not None:
-            drawn = self.readings.energy_mj.get(holder_of(charge))
-            if drawn and charge.sums.get("energy_mj", 0) and not any(drawn.values()):
-                drawn = dict.fromkeys(drawn, 1)  # a die that another reports for: its hours weigh alike
+            drawn = self.readings.drawn(charge)
         if self.hours is not None:
             return factor_of(place, self.hours, drawn)
         if place not in self._factors:
@@ -90,7 +95,7 @@ def energy_statement(
     statement, bill = statement_and_bill(lake, wanted, **terms)
     found = emitted(lake, wanted, stock, placed)
     teams = terms.get("teams") or Config()
-    charges, boards = shared_by_dies(bill.charges)
+    charges = bill.charges
     owners = grouped(charges, lambda c: named_by(by, c.labels, owned=c.owned, team_of=teams.set_team))
     rows = [_row(name, members, found) for name, members in owners.items()]
     regions = grouped(charges, found.place)
@@ -99,7 +104,7 @@ def energy_statement(
     made = EnergyStatement(
         statement.start_ms, statement.end_ms, fleet, by, tuple(sorted(rows, key=_most_first)),
         tuple(sorted(places, key=lambda r: (-_known(r.energy_kwh), r.name))),
-        tuple(_assumptions(fleet, places, boards)),
+        tuple(_assumptions(fleet, places, shared=any(c.sums.get(SHARED_MS) for c in charges))),
     )  # fmt: skip
     if found.readings is not None:
         made = replace(made, by_hour=energy_by_hour(charges, found.readings, found.place, placed.hours))
@@ -179,7 +184,7 @@ def _most_first(row: EnergyRow) -> tuple[float, str]:
     return -_known(row.energy_kwh), row.name
 
 
-def _assumptions(fleet: EnergyRow, places: Sequence[RegionEnergy], shared: int) -> Iterator[str]:
+def _assumptions(fleet: EnergyRow, places: Sequence[RegionEnergy], *, shared: bool) -> Iterator[str]:
     yield "energy is that of the GPU boards as recorded: hosts, network and storage are not in it"
     if shared:
         yield "the first die of a board reports the energy of all its dies: each counts an equal part, busy or not"

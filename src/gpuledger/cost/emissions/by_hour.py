@@ -14,7 +14,7 @@ from gpuledger.cost import figures
 from gpuledger.cost.charges import Charge
 from gpuledger.cost.emissions.factors import Factor, factor_of
 from gpuledger.cost.emissions.hourly import HourlyIntensity
-from gpuledger.cost.emissions.readings import Readings, holder_of
+from gpuledger.cost.emissions.readings import Readings
 from gpuledger.cost.emissions.statement import HourEnergy
 from gpuledger.units import MS_PER_HOUR, Range, Unknown
 
@@ -52,7 +52,7 @@ def _carbon(factor: Factor | Unknown, kwh: float) -> Range | Unknown:
 def _spread(charge: Charge, readings: Readings) -> Mapping[int, float]:
     """The kWh of a charge by hour, as its holder's readings within its stay divide it."""
     kwh, stay = charge.sums.get("energy_mj", 0) / figures.MJ_PER_KWH, charge.stay.segment
-    read = readings.energy_mj.get(holder_of(charge), {})
+    read = readings.drawn(charge) or {}
     within = {at: mj for at, mj in read.items() if at + MS_PER_HOUR > stay.start_ms and at < stay.end_ms}
     whole = sum(within.values())
     return {at: kwh * mj / whole for at, mj in within.items()} if whole else {}

@@ -32,6 +32,13 @@ class Readings:
         known = self.util_ms.get((holder, at_ms), 0)
         return 100 * self.util_ppm_ms[holder, at_ms] / PPM / known if known else NO_UTIL
 
+    def drawn(self, charge: Charge) -> Mapping[int, int] | None:
+        """The energy of a charge's holder by step; of a die that another one reports for, its steps weigh alike."""
+        found = self.energy_mj.get(holder_of(charge))
+        if found and charge.sums.get("energy_mj", 0) and not any(found.values()):
+            return dict.fromkeys(found, 1)
+        return found
+
 
 def holder_of(charge: Charge) -> Holder:
     """Whose readings a charge is about."""

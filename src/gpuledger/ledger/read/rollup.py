@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,7 @@ from gpuledger.ledger.gpu_hours import SUMS as HOUR
 from gpuledger.ledger.read.adding import Accumulator, grouped, runs
 from gpuledger.ledger.read.books import Books, Rated
 from gpuledger.ledger.read.columns import Rows, exact_share, kept, slice_scale
+from gpuledger.ledger.read.dies import Dies, Held
 from gpuledger.ledger.read.owners import OWNED, labelled
 from gpuledger.physics.activity import COLUMNS as ACTIVITY
 from gpuledger.physics.activity import CONDITIONS, pipe_sums, recorded
@@ -62,7 +63,7 @@ class AccountSums:
     `unobserved_ms`: by device the time between its first and last sample no sample stands for, whoever owned it.
     `recorded`: the columns of pipe activity that hold anything. `slice_scale`: by board the factor that makes readings
     of the board, repeated for its slices, count once, whoever owned them. `owned`: whether some label but a namespace
-    names the owner.
+    names the owner. `dies`: those of boards that have several, whoever owned them, with their sums.
     """
 
     labels: dict[str, list[str | None]]
@@ -79,6 +80,7 @@ class AccountSums:
     numbers: np.ndarray
     slice_scale: np.ndarray
     owned: np.ndarray
+    dies: Sequence[tuple[Held, Mapping[str, int]]] = ()
 
 
 def state_codes(names: Names, codes: np.ndarray) -> np.ndarray:
@@ -113,6 +115,7 @@ class Added:
         for _, rows in books.blocks(labels, numbers, (*OWN, *HOTTEST), owners=False):
             mine = {c: v[rows["wanted"]] for c, v in rows.items()} if not rows["wanted"].all() else rows
             self.devices.add(rows, mine)
+            self.devices.dies.add(rows, books.names["gpu_model"])
             if not len(mine["hour_ms"]):
                 continue
             self.full |= recorded(mine)
@@ -127,6 +130,7 @@ class Devices:
 
     def __init__(self) -> None:
         self.seen, self.held = Accumulator(most=("last_ms",), least=("first_ms",)), Accumulator()
+        self.dies = Dies()
         self.days: list[Piece] = []  # each of days of its own: nothing to merge
 
     def add(self, rows: Rows, mine: Rows) -> None:
@@ -183,6 +187,7 @@ def _made(
         number,
         _slice_scale(devices.held, keys[0], boards),
         owned > 0,
+        devices.dies.found(names),
     )
 
 

@@ -21,6 +21,7 @@ from gpuledger.lake.layout import Lake
 from gpuledger.lake.processes import Progress
 from gpuledger.ledger.day_writer import DAYS
 from gpuledger.ledger.read.books import Books
+from gpuledger.ledger.read.dies import DIE
 from gpuledger.ledger.read.rollup import OWN, PLACE, Added
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.store import Ledger, PostedDay
@@ -88,8 +89,9 @@ def add_days(task: DaysTask, progress: Progress) -> DaysAdded:
     found = Added().read(books, task.labels)
     progress("add", len(task.days))
     devices = found.devices
-    sums = (found.accounts.handed_over(), devices.seen.handed_over(), devices.held.handed_over(), devices.days)
-    names = {label: books.names[label].texts for label in (*task.labels, *PLACE, *schema.DEVICE)}
+    parts = (found.accounts, devices.seen, devices.held, devices.dies.sums)
+    sums = (*(part.handed_over() for part in parts), devices.days)
+    names = {label: books.names[label].texts for label in (*task.labels, *PLACE, *DIE)}
     return DaysAdded(pickle.dumps(sums), names, sorted(found.full), books.cut_by_share)
 
 
@@ -99,11 +101,12 @@ def _take(whole: Added, part: DaysAdded, books: Books, labels: tuple[str, ...]) 
         label: np.array([*(books.names[label].number(t) for t in texts), -1], dtype=np.int64)
         for label, texts in part.names.items()
     }
-    accounts, seen, held, days = pickle.loads(part.sums)  # noqa: S301 - made by this very version, on order
+    accounts, seen, held, dies, days = pickle.loads(part.sums)  # noqa: S301 - made by this very version, on order
     for into, (keys, columns), names in (
         (whole.accounts, accounts, (*labels, "", *("" for _ in OWN))),
         (whole.devices.seen, seen, schema.DEVICE),
         (whole.devices.held, held, (*schema.DEVICE, "")),
+        (whole.devices.dies.sums, dies, DIE),
     ):
         if keys:
             into.add(_renumbered(keys, names, numbers), columns)

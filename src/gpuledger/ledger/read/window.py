@@ -1,4 +1,7 @@
-"""Which window and owners does the user ask for, in any way they may write it?"""
+"""Which window and owners does the user ask for, in any way they may write it?
+
+A length counts back from where the time of the newest sample ends, in every command: `last_of` is the rule.
+"""
 
 from __future__ import annotations
 
@@ -37,17 +40,25 @@ def scope_of(lake: Lake, **given: Unpack[Window]) -> Scope:
     if last is not None:
         if since is not None:
             raise InputError("since and last both say where the window starts", hint="give one of them")
-        start = (_end_ms(lake) if end is None else end) - length_ms(last)
+        start = last_of(lake, length_ms(last), end).since_ms
     return Scope(start, end, _names(given.get("cluster")), _names(given.get("namespace")), _names(given.get("owner")))
 
 
+def last_of(lake: Lake, length: int, until_ms: int | None = None) -> Scope:
+    """The last milliseconds of a lake, counted back from `until_ms`, else from the end of the newest sample's time."""
+    return Scope((end_ms(lake) if until_ms is None else until_ms) - length, until_ms)
+
+
 def newest_ms(lake: Lake) -> int:
-    """The end of the newest sample, or of the newest posted day where no samples are left."""
+    """The instant of the newest sample, for its age; or the end of the newest posted day where no samples are left.
+
+    Windows end at `end_ms`.
+    """
     newest = max((p.last_ms + 1 for p in lake.manifest().parts), default=0)
     return newest or max((day_start_ms(d.day) + MS_PER_DAY for d in Ledger(lake).manifest().days), default=0)
 
 
-def _end_ms(lake: Lake) -> int:
+def end_ms(lake: Lake) -> int:
     """Where the time of the newest sample ends, as it was posted: a window of a day is a day, however far apart samples
     are.
     """

@@ -22,7 +22,7 @@ Fault = tuple[int, int]  # instant, value
 
 def fault_readings(seen: Seen, column: str, sampled: Sequence[str]) -> Iterator[Reading]:
     """How many faults each board had in the window; `sampled`: the columns of samples that show them."""
-    start = seen.newest_ms - seen.window_ms
+    start = seen.end_ms - seen.window_ms
     for uuid, board in seen.boards.items():
         count = board.sums[column]
         found = [f for name in sampled for f in _faults(seen.lake, uuid, name, start)] if count else []

@@ -18,7 +18,7 @@ from gpuledger.lake.batch import board_of, device_name
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.scope import Scope
-from gpuledger.ledger.read.window import newest_ms
+from gpuledger.ledger.read.window import end_ms, last_of, newest_ms
 from gpuledger.ledger.spells import KINDS
 from gpuledger.live.alerts.devices import SUMS, Device, RankClock, Run, newest_devices, run_clocks, window_sums
 from gpuledger.live.alerts.limits import AlertSettings
@@ -31,15 +31,16 @@ assert _HELD == "idle_held"
 
 
 class Seen:
-    """A posted lake at one instant. `now_ms`: by the clock of this machine; `newest_ms`: the end of the newest sample.
+    """A posted lake at one instant. `now_ms`: by the clock of this machine; `newest_ms`: of its newest sample.
 
-    `terms`: prices and inventory as for an audit.
+    `window`: the last `window_ms` up to `end_ms`, as --last counts. `terms`: prices and inventory as for an audit.
     """
 
     def __init__(self, lake: Lake, settings: AlertSettings, now_ms: int, terms: dict[str, Any] | None = None) -> None:
         self.lake, self.now_ms = lake, now_ms
         self.newest_ms = newest_ms(lake)
-        self.window_ms = length_ms(settings.window)
+        self.end_ms, self.window_ms = end_ms(lake), length_ms(settings.window)
+        self.window = last_of(lake, self.window_ms)
         self.forget_ms = length_ms(settings.forget_after)
         self._terms = terms or {}
 
@@ -50,7 +51,7 @@ class Seen:
 
     @cached_property
     def _window(self) -> Books:
-        return Books(self.lake, Scope(self.newest_ms - self.window_ms), self.thresholds)
+        return Books(self.lake, self.window, self.thresholds)
 
     @cached_property
     def devices(self) -> dict[str, Device]:
@@ -109,20 +110,18 @@ class Seen:
     def efficiency(self) -> EfficiencyStatement:
         """The efficiency statement of the window."""
         return efficiency_statement(
-            self.lake, Scope(self.newest_ms - self.window_ms), thresholds=self.thresholds,
+            self.lake, self.window, thresholds=self.thresholds,
             calibration=load_calibration(self.lake), team_of=self.teams.set_team,
         )  # fmt: skip
 
     @cached_property
     def budgets(self) -> MonthBudget | None:
-        """The month's budgets; None where none are set. Days before the first sample are in no figure: an alert rests
-        on what was seen, and a team that starts in mid-month has spent nothing before.
-        """
+        """The month's budgets, as `gpuledger ask budget` gives them; None where none are set."""
         budgets = set_budgets()
         if not budgets:
             return None
         terms = asked(self.lake.root, **self._terms).terms
-        return month_budget(self.lake, budgets, None, forecast_unseen=False, **terms)
+        return month_budget(self.lake, budgets, **terms)
 
 
 def _last_stretch(spells: list[tuple[int, int]]) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpuledger.encode import Json, encode
+from gpuledger.encode import Json, encode, iso
 from gpuledger.live.alerts.event import Event
 from gpuledger.live.alerts.journal import Journal
 from gpuledger.live.alerts.ladder import Notice
@@ -25,7 +25,7 @@ class Pending:
 @dataclass(frozen=True)
 class Standing:
     """All of it at one instant. `silenced`: keys that fire and are kept quiet; `events`: what the last look changed;
-    `notices`: who is notified of each beginning among them, by its id."""
+    `notices`: who is notified of each beginning among them, by its id; `window`: from when to when rules looked."""
 
     at_ms: int
     firing: tuple[Event, ...]
@@ -36,11 +36,13 @@ class Standing:
     events: tuple[Event, ...] = ()
     notices: dict[str, tuple[Notice, ...]] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
+    window: tuple[int, int] | None = None
 
     def as_json(self) -> Json:
         """Its fields, plain."""
         found: dict[str, Any] = dict(vars(self))
-        return found | {"silenced": sorted(self.silenced)}
+        window = self.window and {"start_utc": iso(self.window[0]), "end_utc": iso(self.window[1])}
+        return found | {"silenced": sorted(self.silenced), "window": window}
 
 
 def standing(journal: Journal, now_ms: int, **more: Any) -> Standing:

@@ -34,12 +34,14 @@ _WATCHED = ("manifest.json", "jobs/manifest.json", "prices/yours.json")
 
 @dataclass(frozen=True)
 class Look:
-    """One look: what every rule reported, which rules are off, and what went wrong on the way."""
+    """One look: what every rule reported, which rules are off, what went wrong on the way, and from when to when it
+    looked."""
 
     at: Instant
     looked: tuple[Looked, ...]
     off: frozenset[str]
     problems: dict[str, str] = field(default_factory=dict)
+    window: tuple[int, int] | None = None
 
 
 class Eyes:
@@ -79,7 +81,8 @@ class Eyes:
             else:
                 self._last[name] = now_ms
                 found.append(one)
-        return Look(Instant(now_ms, seen.newest_ms), tuple(found), frozenset(off), problems)
+        window = seen.end_ms - seen.window_ms, seen.end_ms
+        return Look(Instant(now_ms, seen.newest_ms), tuple(found), frozenset(off), problems, window)
 
     def _changed(self) -> tuple[object, ...]:
         """What changes when the lake or a setting does."""
@@ -101,6 +104,7 @@ class Watcher:
         self.settings = load_alerts()
         self.stop = threading.Event()
         self.problems: dict[str, str] = {}
+        self.window: tuple[int, int] | None = None
         self._couriers: dict[str, Courier] = {}
         self._forgotten_ms = 0
 
@@ -113,6 +117,7 @@ class Watcher:
             self.problems["settings"] = error.message
         look = self._see(self.settings, now_ms)
         self.problems |= look.problems
+        self.window = look.window
         terminal = self._show is not None
         found = decide(self.journal, self.settings, look.looked, look.at, off=look.off, terminal=terminal)
         self.journal.record(found, now_ms)

@@ -15,6 +15,7 @@ from gpuledger.cost.emissions.build import Emitted
 from gpuledger.cost.emissions.factors import Factor
 from gpuledger.cost.emissions.readings import Readings, holder_of
 from gpuledger.cost.inventory import Inventory
+from gpuledger.cost.judged import OPEN, known_parts, known_waste
 from gpuledger.cost.money import QUANTUM
 from gpuledger.cost.pricing import Basis, Price
 from gpuledger.cost.statement import EVIDENCE, Dollars
@@ -144,7 +145,7 @@ class Making:
         """The energy of the day by hour, where hours are known."""
         if self.emitted.readings is None:
             return None
-        drawn = self.emitted.readings.energy_mj.get(holder_of(day.of), {})
+        drawn = self.emitted.readings.drawn(day.of) or {}
         return {at: mj for at, mj in drawn.items() if day.start_ms - MS_PER_HOUR < at < day.end_ms}
 
     def _labels(self, day: DayCharge) -> Row:
@@ -178,16 +179,27 @@ def _sku(day: DayCharge, price: Price) -> Row:
 
 
 def _waste(dollars: Dollars, price: Price) -> Row:
-    each = {f"x_{_pascal(b)}Cost": amount for b, amount in dollars.each().items()}
+    each = {f"x_{_pascal(b)}Cost": known(amount) for b, amount in known_parts(dollars).items()}
     scale = Decimal(1) / price.usd_per_h if price.usd_per_h else None
     low, high = (
         dollars.paid_usd if scale is None else _decimal(dollars.paid_usd * end * scale)
         for end in (price.low_usd, price.high_usd)
     )
     return each | {
-        "x_WasteCost": dollars.waste_usd, "x_CostLow": low, "x_CostHigh": high, "x_PriceBasis": price.basis,
-        "x_PriceSource": price.words, "x_PriceListed": price.newest,
+        "x_WasteCost": known(known_waste(dollars)), "x_WasteEvidence": _evidence(dollars), "x_CostLow": low,
+        "x_CostHigh": high, "x_PriceBasis": price.basis, "x_PriceSource": price.words, "x_PriceListed": price.newest,
     }  # fmt: skip
+
+
+def _evidence(dollars: Dollars) -> str:
+    """What the waste of a row rests on: all of its dollars, some of them, or none with the reason."""
+    unrated = known_parts(dollars)["stalled"]
+    parts = [f"{b} {float(dollars.pct(v)):.1f} %" for b in OPEN if (v := dollars.each()[b])]
+    if isinstance(waste := known_waste(dollars), Unknown):
+        return f"unknown: {waste.why}"
+    if isinstance(unrated, Unknown):
+        return f"at least; {', '.join(parts)} of the cost: {unrated.why}"
+    return f"at least; {', '.join(parts)} of the cost" if parts else "all of the cost is rated"
 
 
 def _quantity(paid_ms: int, paid: Decimal, usd_per_h: Decimal) -> tuple[Decimal, Decimal]:

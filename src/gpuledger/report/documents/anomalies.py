@@ -107,9 +107,7 @@ def _figures(found: AnomalyStatement) -> list[KeyFigure]:
         KeyFigure("Degrading GPUs", number(named(found)), "", f"of {gpus(found.gpus)}"),
         lost,
         KeyFigure("Compared with peers", number(found.by_peers), "", "GPUs of the same model on the same work"),
-        KeyFigure(
-            "Tests", number(found.tests), "", f"at most {percent(found.false_findings_pct)} of findings by chance"
-        ),
+        KeyFigure("Tests", number(found.tests), "", f"at most {_chance(found)} by chance"),
     ]
 
 
@@ -190,10 +188,14 @@ def _not_judged(found: AnomalyStatement) -> Table:
     return make_table("not-judged", "GPUs whose state is unknown", ("GPU", "Why"), "ww", rows)
 
 
+def _chance(found: AnomalyStatement) -> str:
+    levels = percent(found.false_levels_pct)
+    return f"{percent(found.false_findings_pct)} of changes and {levels} of differences that were there from the start"
+
+
 def _assumptions(found: AnomalyStatement) -> list[str]:
-    chance = percent(found.false_findings_pct)
     return [
         *found.assumptions,
         "Peers: at least 4 other GPUs of the same model on the same work in the same hour.",
-        f"{number(found.tests)} tests; at most {chance} of the differences believed are chance.",
+        f"{number(found.tests)} tests; of what is believed, at most {_chance(found)} are chance.",
     ]

@@ -22,6 +22,7 @@ from gpuledger.report.documents.audit_rows import (
     files,
     mark,
     rests_on,
+    unknown_buckets,
     where,
     worth,
 )
@@ -110,10 +111,11 @@ def _facts(c: CostStatement) -> list[str]:
 
 
 def _small_bill(view: Row) -> Table:
-    """The seven buckets without their meanings."""
+    """The seven buckets without their meanings; why one is unknown is below."""
     made = load_outline(NAME).table("bill", view)
     return replace(
-        made, name="bill-summary", heads=made.heads[:-1], words=made.words[:-1], below=(), note="",
+        made, name="bill-summary", heads=made.heads[:-1], words=made.words[:-1], below=(),
+        note=unknown_buckets(view["cost"]),
         rows=tuple(row[:-1] for row in made.rows), total=made.total and made.total[:-1],
     )  # fmt: skip
 
@@ -121,7 +123,7 @@ def _small_bill(view: Row) -> Table:
 def _screen(audit: AuditStatement, view: Row) -> list[Block]:
     """One screen: the bill without empty buckets, the first three things to do, what cannot wait."""
     bill = _small_bill(view)
-    used = tuple(row for row in bill.rows if row[1].key)
+    used = tuple(row for row in bill.rows if row[1].key or row[1].unknown)
     out: list[Block] = [*inventory_warnings(audit.cost.inventory), replace(bill, rows=used)]
     out += [*owner_table(NAME, view, audit.cost.by), *first_steps(audit, ())]
     urgent = [r for i, r in enumerate(audit.recommendations) if r.id in ALWAYS and i not in _order(audit)[:FIRST]]

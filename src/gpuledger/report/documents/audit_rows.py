@@ -17,18 +17,19 @@ from gpuledger.advice.statement import (
     Recommendation,
 )
 from gpuledger.advice.totals import differs
-from gpuledger.cost.judged import at_least, bucket_usd, known_waste, open_usd
+from gpuledger.cost.judged import at_least, bucket_h, known_waste, open_usd
+from gpuledger.cost.periods import Effect
 from gpuledger.cost.projections import Projection
 from gpuledger.cost.savings import CASES, Spread
-from gpuledger.cost.statement import BUCKETS, Bucket, CostStatement, Dollars, Effect
+from gpuledger.cost.statement import BUCKETS, Bucket, CostStatement, Dollars
 from gpuledger.efficiency.naming import gpu_name
 from gpuledger.lake.batch import device_name
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.plain_text import csv_text
 from gpuledger.report.adding import shares_adding_up
-from gpuledger.report.buckets import bucket_kinds
+from gpuledger.report.buckets import BucketKind, bucket_kinds
 from gpuledger.report.tables import csv_table
-from gpuledger.report.written import device, money, number, percent, shares, usd
+from gpuledger.report.written import capital, device, money, number, percent, shares, usd
 from gpuledger.units import MS_PER_HOUR, Unknown, some
 
 NAMED = 3
@@ -37,7 +38,6 @@ _MONTH = tuple(f"{end}_usd" for end in CASES)
 
 
 Row = dict[str, Any]
-_EFFECTS = ("before_usd", "after_usd", "change_usd", "volume_usd", "rate_usd", "efficiency_usd")
 
 
 def audit_view(audit: AuditStatement) -> Row:
@@ -88,20 +88,31 @@ def _waste_share(dollars: Dollars | Unknown) -> str:
 
 
 def _bill(cost: CostStatement) -> list[Row]:
-    """The seven buckets, shares to the tenth, adding up; time without a price has no dollars."""
-    times, dollars = cost.times.each(), cost.dollars
-    paid: Mapping[Bucket, Any] = dict.fromkeys(times, dollars)
+    """The seven buckets, shares to the tenth, adding up; what is unknown has its reason next to what the bucket is."""
+    hours, dollars, paid = bucket_h(cost.times), cost.dollars, cost.buckets
     shares: Mapping[Bucket, Any] = paid
     if not isinstance(dollars, Unknown):
-        paid = bucket_usd(dollars, cost.times, cost.unpriced_h)
         none = {bucket: amount for bucket, amount in paid.items() if isinstance(amount, Unknown)}
         shares = shares_adding_up({b: dollars.pct(v) for b, v in dollars.each().items()}) | none
     without = unpriced_h(cost)
     return [
-        {"title": kind.title, "hours": times[kind.name] / MS_PER_HOUR, "meaning": kind.meaning}
+        {"title": kind.title, "hours": hours[kind.name], "meaning": _meaning(kind, hours[kind.name])}
         | {"pct": shares[kind.name], "usd": paid[kind.name], "unpriced_h": without.get(kind.name, "")}
         for kind in bucket_kinds()
     ]
+
+
+def _meaning(kind: BucketKind, hours: float | Unknown) -> str:
+    return f"{kind.meaning} Unknown here: {hours.why}." if isinstance(hours, Unknown) else kind.meaning
+
+
+def unknown_buckets(cost: CostStatement) -> str:
+    """Which buckets are unknown though their time was paid for, and why; empty where all are known."""
+    by_reason: dict[str, list[str]] = {}
+    for kind in bucket_kinds():
+        if isinstance(hours := bucket_h(cost.times)[kind.name], Unknown):
+            by_reason.setdefault(hours.why, []).append(kind.title.lower())
+    return " ".join(f"{capital(', '.join(names))}: unknown because {why}." for why, names in by_reason.items())
 
 
 def unpriced_h(cost: CostStatement) -> dict[Bucket, float]:
@@ -239,14 +250,14 @@ def savings_rows(s: AuditSavings) -> list[Row]:
 
 def _change(title: str, effect: Effect) -> Row:
     """One bucket, or the bill, against the last period."""
-    return {"title": title} | {name: getattr(effect, name) for name in _EFFECTS}
+    return {"title": title, **effect.shown}
 
 
 _OF_GPU = {
     name: name for name in ("gpu_uuid", "gpu_instance_id", "gpu_model", "host", "gpu_index", "cluster", "region")
 }
 _OF_GPU |= {"usd_per_h": "usd_per_h", "paid_h": "times.paid_h", "paid_usd": "dollars.paid_usd"}
-_OF_GPU |= {f"{b}_usd": f"dollars.{b}_usd" for b in BUCKETS} | {"price_words": "price_words"}
+_OF_GPU |= {f"{b}_usd": f"buckets.{b}" for b in BUCKETS} | {"price_words": "price_words", "unknown_why": "unknown_why"}
 _OF_ADVICE = {name: name for name in ("rank", "id", "title", "lever", "namespaces", "gpus")}
 _OF_ADVICE |= {f"saving_{end}_pct": f"saving.{end}_pct" for end in CASES}
 _OF_ADVICE |= {f"{end}_usd_per_month": f"month.{end}_usd" for end in CASES}

@@ -109,7 +109,7 @@ def _owners(found: Change) -> Table:
     rows: list[Row] = [
         [
             o.owner, cell(usd(o.before_usd, 0), o.before_usd), cell(usd(o.after_usd, 0), o.after_usd),
-            cell(_signed(o.change_usd), o.change_usd), cell(_signed(o.waste_change_usd), o.waste_change_usd),
+            cell(_signed(o.change_usd), o.change_usd), figure(o.waste_change_usd, _signed),
             cell(f"{o.gpus_before} to {o.gpus_after}", float(o.gpus_after)), reason(o),
         ]
         for o in found.owners
@@ -123,9 +123,9 @@ def _buckets(found: Change) -> Table:
     effects = {e.bucket: e for e in found.comparison.by_bucket}
     rows: list[Row] = []
     for kind in bucket_kinds():
-        e = effects[kind.name]
-        parts = (e.change_usd, e.volume_usd, e.rate_usd, e.efficiency_usd)
-        amounts = [cell(usd(e.before_usd), e.before_usd), cell(usd(e.after_usd), e.after_usd)]
-        rows.append([kind.title, *amounts, *(cell(_signed(p), p) for p in parts)])
+        shown = effects[kind.name].shown
+        amounts = [figure(shown[name], usd) for name in ("before_usd", "after_usd")]
+        parts = [figure(shown[name], _signed) for name in ("change_usd", "volume_usd", "rate_usd", "efficiency_usd")]
+        rows.append([kind.title, *amounts, *parts])
     heads = ("Bucket", "Before", "Now", "Change", "By volume", "By rate", "By efficiency")
     return make_table("buckets", "Each bucket", heads, "wnnnnnn", rows, screen_rows=len(rows))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuledger.advice.one_gpu import OneGpu
-from gpuledger.cost.judged import at_least, known_waste
+from gpuledger.cost.judged import at_least, bucket_h, known_waste
 from gpuledger.cost.statement import GpuCost
 from gpuledger.efficiency.gpu_history import GpuHistory, GpuHour, Spell
 from gpuledger.efficiency.health import HealthRow, faults_of, hot
@@ -122,18 +122,18 @@ def dollars_table(cost: GpuCost | None) -> Table:
     heads, caption = ("Bucket", "GPU-hours", "Dollars", "Of its cost"), "What was paid for it, by bucket"
     if cost is None:
         return make_table("dollars", caption, heads, "wnnn", (), empty=f"Nothing: {NOT_PAID.why}.")
-    dollars, hours = cost.dollars, {b: ms / MS_PER_HOUR for b, ms in cost.times.each().items()}
-    paid: dict[Any, Any] = dict.fromkeys(hours, dollars)
-    shares = dict(paid)
+    dollars, hours, paid = cost.dollars, bucket_h(cost.times), cost.buckets
+    shares: dict[Any, Any] = dict(paid)
     if not isinstance(dollars, Unknown):
-        paid = dict(dollars.each())
-        shares = shares_adding_up({bucket: dollars.pct(amount) for bucket, amount in paid.items()})
+        unknown = {bucket: amount for bucket, amount in paid.items() if isinstance(amount, Unknown)}
+        shares = shares_adding_up({bucket: dollars.pct(amount) for bucket, amount in dollars.each().items()}) | unknown
     rows: list[Row] = [
-        [k.title, cell(loose(hours[k.name]), hours[k.name]), figure(paid[k.name], usd), figure(shares[k.name], percent)]
+        [k.title, figure(hours[k.name], loose), figure(paid[k.name], usd), figure(shares[k.name], percent)]
         for k in bucket_kinds()
-        if hours[k.name]
+        if hours[k.name] or isinstance(hours[k.name], Unknown)
     ]
-    return make_table("dollars", caption, heads, "wnnn", rows, note=f"Price: {cost.price_words}.")
+    why = "" if cost.unknown_why is None or isinstance(dollars, Unknown) else f" Unknown: {cost.unknown_why}."
+    return make_table("dollars", caption, heads, "wnnn", rows, note=f"Price: {cost.price_words}.{why}")
 
 
 def hours_table(gpu: GpuHistory) -> Table:

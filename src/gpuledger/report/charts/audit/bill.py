@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuledger.cost.judged import at_least, bucket_usd, known_waste
+from gpuledger.cost.judged import NO_PRICE, at_least, bucket_h, known_waste
 from gpuledger.cost.money import rounded
 from gpuledger.report.adding import places_for, shares_adding_up
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import Row, along, alt, by_name, empty, layered, rows_of, says
+from gpuledger.report.tables import UNKNOWN
 from gpuledger.report.written import amount, money, percent, tenth, usd
 from gpuledger.units import MS_PER_HOUR, Unknown
 
@@ -27,15 +28,15 @@ def _amounts(audit: AuditStatement) -> dict[Bucket, tuple[float, str]]:
     """Dollars by bucket, or GPU-hours without a price: how long the bar is, and its words."""
     dollars = audit.cost.dollars
     if isinstance(dollars, Unknown):
-        hours = {b: ms / MS_PER_HOUR for b, ms in audit.cost.times.each().items()}
-        return {b: (h, f"{tenth(h)} h") for b, h in hours.items()}
+        hours = bucket_h(audit.cost.times)
+        return {b: (0.0, UNKNOWN) if isinstance(h, Unknown) else (h, f"{tenth(h)} h") for b, h in hours.items()}
     places = places_for(dollars.paid_usd)
     # Rounded as in the table, so that the words add up too.
     cells = rounded(dollars.each(), places)
     shares = shares_adding_up({b: dollars.pct(v) for b, v in dollars.each().items()})
     out = {b: (float(v), f"{usd(cells[b], places)}  ({percent(shares[b])})") for b, v in dollars.each().items()}
-    known = bucket_usd(dollars, audit.cost.times, audit.cost.unpriced_h)
-    return out | {b: (0.0, "no known price") for b, v in known.items() if isinstance(v, Unknown)}
+    missing = {b: v for b, v in audit.cost.buckets.items() if isinstance(v, Unknown)}
+    return out | {b: (0.0, "no known price" if why is NO_PRICE else UNKNOWN) for b, why in missing.items()}
 
 
 def _steps(amounts: dict[Bucket, tuple[float, str]], paid: str, theme: Theme) -> list[Row]:
@@ -58,9 +59,13 @@ def _title(audit: AuditStatement) -> tuple[str, str]:
     """The finding, and the whole in words."""
     dollars, times = audit.cost.dollars, audit.cost.times
     if isinstance(dollars, Unknown):
-        waste = sum(times.each()[k.name] for k in bucket_kinds() if k.waste) / MS_PER_HOUR
-        paid = f"{tenth(times.paid_h)} h"
-        return f"{tenth(waste)} of {amount(tenth(times.paid_h), 'paid GPU-hour')} were not put to use", paid
+        paid, lost = f"{tenth(times.paid_h)} h", known_waste(times)
+        if isinstance(lost, Unknown):
+            return f"How much of {amount(tenth(times.paid_h), 'paid GPU-hour')} was put to use is unknown", paid
+        return (
+            f"{tenth(lost / MS_PER_HOUR)} of {amount(tenth(times.paid_h), 'paid GPU-hour')} were not put to use",
+            paid,
+        )
     paid, known = money(dollars.paid_usd), known_waste(dollars)
     if isinstance(known, Unknown):
         return f"How much of {paid} was put to use is unknown", paid

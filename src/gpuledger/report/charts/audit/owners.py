@@ -42,9 +42,11 @@ def _rows(found: list[tuple[CostRow, Dollars]]) -> list[Row]:
     for row, dollars in found:
         high = 0.0
         for kind in bucket_kinds():
-            amount = dollars.each()[kind.name]
+            found_usd, amount = row.buckets[kind.name], dollars.each()[kind.name]
             low, high = high, high + float(amount)
             label = f"{row.name}: {kind.title.lower()} {money(amount)}, {percent(dollars.pct(amount))}"
+            if isinstance(found_usd, Unknown):
+                label = f"{row.name}: {kind.title.lower()} unknown"
             out.append({"name": clip(row.name), "bucket": kind.title, "low": low, "high": high, "label": label})
     return out
 
