@@ -6,7 +6,7 @@ from gpuledger.catalog.models import CountedShape, Denoising, Model
 from gpuledger.catalog.models.shapes import autoencodes, denoising
 from gpuledger.plan.memory.facts import Measured, overheads
 from gpuledger.plan.setup import Setup
-from gpuledger.plan.tracing import INSTALL, denoised, is_traced, traced_step
+from gpuledger.plan.tracing import INSTALL, denoised, keeps_traced, traced_step
 from gpuledger.training.flops import unit_of
 from gpuledger.units import Unknown
 
@@ -20,7 +20,7 @@ def measured_errors(model: Model, setup: Setup) -> Measured:
         return errors.pixels_serve if _peaks_at_pixels(model, setup) else errors.denoise_serve
     if setup.mode == "serve":
         return errors.serve
-    if is_traced(model, setup):
+    if keeps_traced(model, setup):
         return errors.traced_recompute if setup.recompute else errors.traced
     if not model.by_formula:
         return errors.unchecked
@@ -46,7 +46,7 @@ def counted_by(model: Model, setup: Setup) -> list[str]:
     elif setup.mode == "serve":
         traced = isinstance(model.shape, CountedShape)
         return [*found, "cache and working memory: one forward pass traced on torch's meta device"] if traced else found
-    elif is_traced(model, setup):
+    elif keeps_traced(model, setup):
         step = traced_step(model, setup)
         found.append("activations and working memory: one step traced on torch's meta device")
         if not isinstance(step, Unknown) and step.extended:
