@@ -1,8 +1,8 @@
 """What would planning do if each job were known only when it arrives, as a queue knows it?
 
-With every arrival the new jobs take their cheapest places among those planned so far, and once an hour all jobs that
-have not started choose again: together, and where some are late also one after the other, the first deadline first.
-What has started stays.
+With every arrival the new jobs take their cheapest places among those planned so far. Where one of them would be late,
+all jobs that have not started choose again one after the other, the first deadline first, whatever work is left. Once
+an hour they also choose again together. What has started stays.
 """
 
 from __future__ import annotations
@@ -48,8 +48,11 @@ def on_arrival(grid: Grid, limit_s: float, tick: Callable[[int], None]) -> tuple
             solved = at // every
             if work_s < allowed_s:
                 work_s += _again(out, waiting)
-            if any(out.chosen[i].late_ms for i in waiting):
-                _by_deadline(out, waiting)
+            late = {i for i in waiting if out.chosen[i].late_ms}
+        else:
+            late = {i for i in new if out.chosen[i].late_ms}
+        if late:
+            _by_deadline(out, waiting)
         tick(len(new))
     out.grid = grid
     return out, work_s
