@@ -29,7 +29,7 @@ KEPT = 128  # values in memory: 1.7 MB each at most
 INTERVALS = 8  # candidates between the shortest interval and the one that would be best without a deadline
 LATE = 10.0  # an hour too late costs this many hours of on-demand: never worth it
 LEAST_CHECKPOINTS = 4.0  # an interval is at least this many times as long as its checkpoint
-SLACK_SHARE = 0.75  # and puts at most this share of the time that can still be lost at risk
+SLACK_SHARE = 0.95  # and puts at most this share of the time that can still be lost at risk
 
 
 def least_interval_h(terms: Terms) -> float:
