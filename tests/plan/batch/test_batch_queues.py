@@ -64,3 +64,12 @@ def test_a_job_that_waits_for_a_cheap_hour_gives_way_to_one_that_cannot(job, poo
     assert found.fits()
     assert (found.chosen[1].start, found.score().missed) == (19, 0)
     assert found.chosen[0].start == 44  # the night after
+
+
+def test_jobs_that_wait_give_way_at_once_and_not_at_the_next_full_hour(job, pool):
+    later = PriceWindow(Decimal(1), 2 * 60, 12 * 60)
+    jobs = [job("patient", 1, 1, 0, 12), job("urgent", 1, 2.5, 1 / 6, 3.2)]
+    grid = make_grid(jobs, [pool(gpus=1, windows=(later,))], START_MS, 10 * MS_PER_MIN, 0)
+    found, _ = on_arrival(grid, 0.0, lambda _n: None)
+    assert found.fits()
+    assert (found.chosen[1].start, found.chosen[0].start, found.score().missed) == (4, 19, 0)

@@ -156,6 +156,16 @@ def test_a_table_of_gpus_by_time(tmp_path):
     assert "timestamp is the time" in found.notes[0]
 
 
+def test_months_of_hours_are_read_back_as_they_were_written(tmp_path):
+    random = np.random.default_rng(5)
+    values = np.round(random.gamma(2.0, 40.0, 2400), 3) * (random.random(2400) > 0.1)
+    file = tmp_path / "demand.csv"
+    file.write_text("time,gpus\n" + "\n".join(f"{1_700_000_000 // 3600 * 3600 + 3600 * h},{v!r}" for h, v in
+                                              enumerate(values.tolist())))  # fmt: skip
+    (found,) = read_demand(file).series
+    assert found.values == pytest.approx(values, rel=1e-12, abs=1e-11)
+
+
 def test_times_in_many_forms_mean_the_same(tmp_path):
     seconds = START // 1000
     forms = [(seconds, seconds + 3600), (START, START + MS_PER_HOUR), ("2026-01-20", "2026-01-20 01:00")]

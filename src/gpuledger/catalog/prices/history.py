@@ -42,7 +42,7 @@ class Pool:
 
 @dataclass(frozen=True)
 class Changes:
-    """The change points of a pool: when, and both prices in dollars per hour; NaN where there is no offer."""
+    """The change points of a pool: when, and both prices in dollars per hour; NaN without an offer."""
 
     at_s: Ints
     on_demand_usd_h: Floats

@@ -1,12 +1,13 @@
 """What would planning do if each job were known only when it arrives, as a queue knows it?
 
-With every arrival the new jobs take their cheapest places among those planned so far, and once an hour all jobs that
-have not started choose again: together, and where some are late also one after the other, the first deadline first.
-What has started stays.
+With every arrival the new jobs take their cheapest places among those planned so far. Where one of them would be late,
+jobs that have not started choose again one after the other, the first deadline first, whatever work is left. Once an
+hour they also choose again together. What has started stays.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -16,6 +17,8 @@ from gpuledger.plan.batching.schedule import Schedule, score_of
 from gpuledger.plan.batching.window import WINDOW_JOBS, around, solve_window
 
 WINDOWS_PER_HOUR = 3
+# Jobs that choose again by deadline at most, the work that goes into that in all, and that of a job: about seconds.
+MOST_AGAIN, REPAIR_S, PER_JOB_S = 400, 30.0, 1.5e-4
 
 
 def on_arrival(grid: Grid, limit_s: float, tick: Callable[[int], None]) -> tuple[Schedule, float]:
@@ -23,36 +26,64 @@ def on_arrival(grid: Grid, limit_s: float, tick: Callable[[int], None]) -> tuple
 
     Of `limit_s`, as much work as the share of jobs that have arrived goes into choosing again together.
     """
-    out, tasks = Schedule(grid), list(grid.tasks)
+    line, tasks = _Line(grid), grid.tasks
     arriving: dict[int, list[int]] = {}
     for i, task in enumerate(tasks):
         arriving.setdefault(task.first, []).append(i)
-    waiting: list[int] = []
     every, solved, work_s, arrived = max(1, round(1 / grid.step_h)), -1, 0.0, 0
     for at, new in sorted(arriving.items()):
-        waiting = [i for i in waiting if out.chosen[i].start >= at]
-        for i in waiting:
-            tasks[i] = replace(tasks[i], first=at)
-        out.grid = replace(grid, tasks=tuple(tasks))
-        for i in sorted(new, key=lambda i: (tasks[i].job.deadline_ms, i)):
-            found = cheapest_start(grid, tasks[i], out.free)
-            out.put(i, found or earliest_start(grid, tasks[i], out.free))
-        waiting += new
-        movable = set(waiting)
+        late = line.add(new)
         arrived += len(new)
         allowed_s = limit_s * arrived / len(tasks)
-        for i in new:
-            if out.chosen[i].late_ms and work_s < allowed_s:
-                work_s += solve_window(out, [j for j in around(out, i) if j in movable])
-        if at // every > solved:
+        hourly = at // every > solved
+        if hourly or (late and (work_s < allowed_s or line.repair_s < REPAIR_S)):
+            line.move_on(at)
+        for i in late:
+            if line.out.chosen[i].late_ms and work_s < allowed_s:
+                movable = set(line.waiting)
+                work_s += solve_window(line.out, [j for j in around(line.out, i) if j in movable])
+        if hourly:
             solved = at // every
             if work_s < allowed_s:
-                work_s += _again(out, waiting)
-            if any(out.chosen[i].late_ms for i in waiting):
-                _by_deadline(out, waiting)
+                work_s += _again(line.out, line.waiting)
+        if hourly or line.repair_s < REPAIR_S:
+            line.repair(line.waiting if hourly else new)
         tick(len(new))
-    out.grid = grid
-    return out, work_s
+    line.out.grid = grid
+    return line.out, work_s
+
+
+class _Line:
+    """Jobs that have arrived: their places so far, and those that have not started."""
+
+    def __init__(self, grid: Grid) -> None:
+        self.out, self.waiting, self.repair_s = Schedule(grid), list[int](), 0.0
+        self._tasks = list(grid.tasks)
+
+    def add(self, new: Sequence[int]) -> list[int]:
+        """Give new jobs their cheapest places, the first deadline first; returns those that are late there."""
+        grid, out = self.out.grid, self.out
+        for i in sorted(new, key=lambda i: (self._tasks[i].job.deadline_ms, i)):
+            found = cheapest_start(grid, self._tasks[i], out.free)
+            out.put(i, found or earliest_start(grid, self._tasks[i], out.free))
+        self.waiting += new
+        return [i for i in new if out.chosen[i].late_ms]
+
+    def move_on(self, at: int) -> None:
+        """Forget jobs that have started; all others can start now at the earliest."""
+        self.waiting = [i for i in self.waiting if self.out.chosen[i].start >= at]
+        for i in self.waiting:
+            self._tasks[i] = replace(self._tasks[i], first=at)
+        self.out.grid = replace(self.out.grid, tasks=tuple(self._tasks))
+
+    def repair(self, of: Sequence[int]) -> None:
+        """Where one of these jobs is late, let jobs that wait choose again, the first deadlines first."""
+        late = [i for i in of if self.out.chosen[i].late_ms]
+        if late:
+            first = heapq.nsmallest(MOST_AGAIN, self.waiting, key=lambda i: (self._tasks[i].job.deadline_ms, i))
+            again = sorted({*first, *late[:MOST_AGAIN]})
+            _by_deadline(self.out, again)
+            self.repair_s += PER_JOB_S * len(again)
 
 
 def _again(out: Schedule, waiting: Sequence[int]) -> float:

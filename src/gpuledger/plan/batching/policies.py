@@ -7,7 +7,7 @@ The first three know a job when it arrives and start it as soon as they can, on 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from enum import StrEnum
 
 import numpy as np
@@ -44,7 +44,7 @@ def _queue(grid: Grid, order: Order, *, blocking: bool, fitting: bool) -> Schedu
     out, free = Schedule(grid), [lane.gpus for lane in grid.lanes]
     arrivals = sorted(range(len(grid.tasks)), key=lambda i: (grid.tasks[i].first, i))
     ends: list[tuple[int, int, int]] = []
-    waiting: list[tuple[tuple[float, ...], int]] = []
+    waiting = _Waiting(grid, order)
     at = place = 0
     while place < len(arrivals) or waiting:
         nexts = [grid.tasks[arrivals[place]].first] if place < len(arrivals) else []
@@ -53,19 +53,11 @@ def _queue(grid: Grid, order: Order, *, blocking: bool, fitting: bool) -> Schedu
             _, lane, gpus = heapq.heappop(ends)
             free[lane] += gpus
         while place < len(arrivals) and grid.tasks[arrivals[place]].first <= at:
-            waiting.append((order(grid.tasks[arrivals[place]]), arrivals[place]))
+            waiting.add(arrivals[place])
             place += 1
-        waiting.sort()
-        still = []
-        for number, (key, i) in enumerate(waiting):
+        for i in waiting.that_fit(free, blocking=blocking):
             task = grid.tasks[i]
             open_fits = [f for f in task.fits if free[f.lane] >= task.job.gpus]
-            if not open_fits:
-                still.append((key, i))
-                if blocking or not any(free):
-                    still += waiting[number + 1 :]
-                    break
-                continue
             best = min(open_fits, key=lambda f: _rank(grid, task, f, at, free, fitting))
             if at + best.steps > grid.reach:
                 raise InputError(
@@ -74,8 +66,40 @@ def _queue(grid: Grid, order: Order, *, blocking: bool, fitting: bool) -> Schedu
             out.put(i, made(grid, task, best, ((at, at + best.steps),)))
             free[best.lane] -= task.job.gpus
             heapq.heappush(ends, (at + best.steps, best.lane, task.job.gpus))
-        waiting = still
     return out
+
+
+class _Waiting:
+    """Jobs that wait, in order. Those that need as many GPUs of the same lanes are alike: where the first of them has
+    no room, none has, so a long queue is not gone through at every event."""
+
+    def __init__(self, grid: Grid, order: Order) -> None:
+        self._grid, self._order = grid, order
+        self._alike: dict[tuple[int, ...], list[tuple[tuple[float, ...], int]]] = {}
+
+    def __bool__(self) -> bool:
+        return any(self._alike.values())
+
+    def add(self, i: int) -> None:
+        """One more."""
+        task = self._grid.tasks[i]
+        alike = self._alike.setdefault((task.job.gpus, *(f.lane for f in task.fits)), [])
+        heapq.heappush(alike, (self._order(task), i))
+
+    def that_fit(self, free: Sequence[int], *, blocking: bool) -> Iterator[int]:
+        """Take out those that have room, in order, while the caller takes GPUs for each."""
+        heads = [(queue[0], kind) for kind, queue in self._alike.items() if queue]
+        heapq.heapify(heads)
+        while heads and any(free):
+            (_, i), kind = heapq.heappop(heads)
+            gpus, *lanes = kind
+            if any(free[lane] >= gpus for lane in lanes):
+                heapq.heappop(self._alike[kind])
+                if self._alike[kind]:
+                    heapq.heappush(heads, (self._alike[kind][0], kind))
+                yield i
+            elif blocking:
+                return
 
 
 def _rank(grid: Grid, task: Task, fit: Fit, at: int, free: list[int], fitting: bool) -> tuple[float, ...]:

@@ -190,27 +190,24 @@ def _over_hours(name: str, start: np.ndarray, end: np.ndarray, value: np.ndarray
     """The mean of each hour over the stretches that reach into it; with `gaps` an hour mostly without one is one."""
     first = int(start.min()) // MS_PER_HOUR
     hours = max(1, -(-int(end.max()) // MS_PER_HOUR) - first)
-    # Areas up to each hour edge; their differences are what falls into each hour.
-    edges = (first + np.arange(hours + 1)) * MS_PER_HOUR
-    area = _area(start, end, value, edges)
-    total = np.maximum(0.0, np.diff(area) / MS_PER_HOUR)
+    total = np.maximum(0.0, _by_hour(start, end, value, first, hours))
     if not gaps:
         return Series(name, first * MS_PER_HOUR, total)
-    held = np.diff(_area(start, end, np.ones(len(value)), edges)) / MS_PER_HOUR
+    held = _by_hour(start, end, np.ones(len(value)), first, hours)
     seen = held >= 0.5
     return Series(name, first * MS_PER_HOUR, np.divide(total, held, out=np.full(hours, np.nan), where=seen))
 
 
-def _area(start: np.ndarray, end: np.ndarray, value: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Value x time of all stretches up to each edge."""
-    out = np.zeros(len(edges))
-    for at, sign in ((start, 1.0), (end, -1.0)):
-        order = np.argsort(at, kind="stable")
-        times, rates = at[order], sign * value[order]
-        place = np.searchsorted(times, edges, side="right")
-        rate, moment = (np.append(0.0, np.cumsum(each)) for each in (rates, rates * (times - edges[0])))
-        out += rate[place] * (edges - edges[0]) - moment[place]
-    return out
+def _by_hour(start: np.ndarray, end: np.ndarray, value: np.ndarray, first: int, hours: int) -> np.ndarray:
+    """Value x hours of all stretches in each hour from the first on."""
+    # A stretch adds its value from the hour after its start on, and in the hour of its start a part of it; its end
+    # takes the same away. Whole hours are never multiplied by their time, so that none is lost to rounding.
+    part, level = np.zeros(hours + 1), np.zeros(hours + 2)
+    for at, rate in ((start, value), (end, -value)):
+        hour, into_ms = np.divmod(at - first * MS_PER_HOUR, MS_PER_HOUR)
+        np.add.at(part, hour, rate * (1 - into_ms / MS_PER_HOUR))
+        np.add.at(level, hour + 1, rate)
+    return (part + np.cumsum(level)[:-1])[:hours]
 
 
 def _capacity(path: Path, rows: Rows, columns: _Columns, named: Sequence[str]) -> dict[str, int]:

@@ -6,6 +6,6 @@ front      which candidates no other one beats in every respect
 build      the plan: candidates, the front, what was refused
 statement  what the plan is made of
 
-There is no single score. A region is on the front unless another one is at least as good in dollars, carbon and zones,
-and better in one of them.
+Regions do not get one score. A region is on the front unless another one is at least as good in dollars, carbon and
+zones, and better in one of them.
 """

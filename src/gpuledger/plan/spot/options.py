@@ -29,6 +29,7 @@ from gpuledger.units import Range
 Way = Literal["on-demand", "zone", "region", "regions", "spot only"]
 BEST_ZONES, BEST_REGIONS = 3, 3
 CENT = Decimal("0.01")
+TOGETHER = 10  # worlds that a way is rated in before the next way is: it meets the same markets again
 ONE_SIDED = 1.28
 
 
@@ -128,13 +129,15 @@ def rated(
     beliefs = [c.belief() for c in choice.candidates]
     random, used = np.random.default_rng(seed), within(terms)
     outcomes: dict[Candidacy, list[Outcome]] = {one: [] for one in candidates}
-    for _ in range(draws):
-        world = worlds.draw(random) if choice.candidates else _no_spot(worlds)
+    for first in range(0, draws, TOGETHER):
+        count = min(TOGETHER, draws - first)
+        drawn = [worlds.draw(random) if choice.candidates else _no_spot(worlds) for _ in range(count)]
         for one in candidates:
-            mine = world if len(one.pools) == len(choice.candidates) else world.only(one.pools)
-            rule = rule_of(one, mine, used, [beliefs[i] for i in one.pools])
-            outcomes[one].append(replay(mine, terms, rule))
-        tick(1)
+            mine = [beliefs[i] for i in one.pools]
+            for whole in drawn:
+                world = whole if len(one.pools) == len(choice.candidates) else whole.only(one.pools)
+                outcomes[one].append(replay(world, terms, rule_of(one, world, used, mine)))
+        tick(count)
     return [_rated(gpu, one, found, bounds) for one, found in outcomes.items()]
 
 

@@ -21,13 +21,15 @@ from gpuledger.plan.spot.replay import Terms
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
+Bools = NDArray[np.bool_]
+Singles = NDArray[np.float32]
 IDLE_OUT, IDLE_UP, SPOT, DEMAND_OUT, DEMAND_UP = range(5)
-PLACES = ((IDLE_OUT, IDLE_UP), (DEMAND_OUT, DEMAND_UP))
 CELLS = 160
+KEPT = 128  # values in memory: 1.7 MB each at most
 INTERVALS = 8  # candidates between the shortest interval and the one that would be best without a deadline
 LATE = 10.0  # an hour too late costs this many hours of on-demand: never worth it
 LEAST_CHECKPOINTS = 4.0  # an interval is at least this many times as long as its checkpoint
-SLACK_SHARE = 0.75  # and puts at most this share of the time that can still be lost at risk
+SLACK_SHARE = 0.95  # and puts at most this share of the time that can still be lost at risk
 
 
 def least_interval_h(terms: Terms) -> float:
@@ -53,9 +55,9 @@ class Value:
 
     step_h: float
     cell_h: float
-    usd: Floats  # ticks left x place x work
+    usd: Singles  # ticks left x place x work
     market: Market
-    every_h: Floats  # ticks left x work
+    every_h: Singles  # ticks left x work
 
     def at(self, ticks_left: int, place: int, work_h: float) -> float:
         """Expected dollars, between two amounts of work in proportion."""
@@ -75,7 +77,7 @@ class Value:
         return found * math.sqrt(self.market.reclaims_per_h / reclaims_per_h)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def value_of(market: Market, terms: Terms, step_h: float) -> Value:
     """The value of every state, from the deadline backwards."""
     ticks = max(math.ceil(terms.deadline_h / step_h), 1)
@@ -83,107 +85,117 @@ def value_of(market: Market, terms: Terms, step_h: float) -> Value:
     # A tick is a whole number of cells, so that a tick of work leads from cell to cell.
     cell = step_h / math.ceil(CELLS * step_h / most)
     work = np.arange(math.ceil(most / cell) + 1, dtype=np.float64) * np.float64(cell)
-    usd = np.zeros((ticks + 1, 5, len(work)))
+    step = _Step(market, terms, step_h, work)
+    usd = np.zeros((ticks + 1, 5, len(work)), dtype=np.float32)
+    every = np.full((ticks + 1, len(work)), step.intervals[-1], dtype=np.float32)
     late = market.on_demand_usd_h * (work + terms.restart_h + LATE * work)
     late[0] = 0.0
-    usd[0] = late
-    step = _Step(market, terms, step_h, work)
-    every = np.full((ticks + 1, len(work)), step.intervals[-1])
+    after = np.tile(late, (5, 1))
+    usd[0] = after
+    # Time that can still be lost, by ticks left.
+    slack = step_h * np.arange(ticks + 1)[:, None] - step_h - work - terms.restart_h
+    can = slack >= terms.save_h + step.least
+    longest = np.maximum(SLACK_SHARE * (slack - terms.save_h), step.least)
     for left in range(1, ticks + 1):
-        usd[left], every[left] = step.back(usd[left - 1], left * step_h)
+        after, best = step.back(after, slack[left] >= 0, can[left], longest[left])
+        usd[left], every[left] = after, step.intervals[best]
     return Value(step_h, cell, usd, market, every)
 
 
 class _Between:
-    """Values between the cells of a grid, at rows of points that are known beforehand; the ends outside of it."""
+    """Values between the cells of a grid, at rows of points that are known beforehand; the ends outside of it.
 
-    def __init__(self, at: Floats, cell_h: float) -> None:
-        rows, cells = at.shape
+    `rows`: which row of values each row of points reads; its own unless given.
+    """
+
+    def __init__(self, at: Floats, cell_h: float, rows: Indices | None = None) -> None:
+        cells = at.shape[1]
         where = np.clip(at / cell_h, 0.0, cells - 1.0)
         low = np.minimum(where.astype(np.intp), cells - 2)
-        self._part = where - low
-        self._low = low
-        self._flat = low + cells * np.arange(rows)[:, None]
+        self.part = where - low
+        self.low = low + cells * (np.arange(len(at)) if rows is None else rows)[:, None]
 
     def of(self, values: Floats) -> Floats:
-        """One row of values at every row of points."""
-        found = values[self._low]
-        return found + self._part * (values[self._low + 1] - found)
-
-    def each(self, rows: Floats) -> Floats:
-        """Each row of values at its own row of points."""
-        flat = rows.ravel()
-        found = flat[self._flat]
-        return found + self._part * (flat[self._flat + 1] - found)
-
-    def best(self, rows: Floats, row: Indices, column: Indices) -> Floats:
-        """As each, of one row for every column."""
-        flat, at = rows.ravel(), self._flat[row, column]
-        found = flat[at]
-        return found + self._part[row, column] * (flat[at + 1] - found)
+        """The values at all points."""
+        return _read(values, self.low, self.part)
 
 
-class _Run:
-    """A tick on an instance, at each of several rates of work: what it costs, and what is left then."""
+def _read(values: Floats, low: Indices, part: Floats) -> Floats:
+    found = values.take(low)
+    above = values.take(low + 1)
+    above -= found
+    above *= part
+    above += found
+    return above
 
-    def __init__(self, work: Floats, step_h: float, startup_h: float, price: float, rates: Floats) -> None:
-        rate = rates[:, None]
-        self.usd = price * np.minimum(step_h, startup_h + work / rate)
-        self.then = _Between(work - rate * (step_h - startup_h), float(work[1]))
+
+def _run_usd(work: Floats, step_h: float, startup_h: float, price: float, rates: Floats) -> Floats:
+    """Dollars of a tick on an instance, at each of several rates of work."""
+    return price * np.minimum(step_h, startup_h + work / rates[:, None])
 
 
 class _Step:
     """One tick backwards."""
 
     def __init__(self, market: Market, terms: Terms, step_h: float, work: Floats) -> None:
-        self.m, self.t, self.h, self.work = market, terms, step_h, work
+        cell = float(work[1])
         self.lost = -math.expm1(-market.reclaims_per_h * step_h)
-        self.back_up = -math.expm1(-market.back_per_h * step_h)
-        self.goes = self.lost * (1 - market.other_up)
+        back_up = -math.expm1(-market.back_per_h * step_h)
+        goes = self.lost * (1 - market.other_up)
+        # What may have become of the market after a tick: idle and on demand, each out or up; and after a reclaim.
+        self._mix = np.zeros((5, 5))
+        for row, (out, up), down in zip(
+            range(4), ((IDLE_OUT, IDLE_UP), (IDLE_OUT, IDLE_UP), (DEMAND_OUT, DEMAND_UP), (DEMAND_OUT, DEMAND_UP)),
+            (1 - back_up, goes, 1 - back_up, goes), strict=True,
+        ):  # fmt: skip
+            self._mix[row, out], self._mix[row, up] = down, 1 - down
+        self._mix[4, IDLE_OUT], self._mix[4, IDLE_UP] = 1 - market.other_up, market.other_up
         self.least = least_interval_h(terms)
         self.intervals = np.geomspace(self.least, max(market.interval_h, self.least), INTERVALS)
         rates = self.intervals / (self.intervals + terms.save_h)
-        startups = (0.0, terms.restart_h, terms.restart_h + terms.save_h)
-        self._spot = [_Run(work, step_h, s, market.spot_usd_h, rates) for s in startups]
-        self._demand = [_Run(work, step_h, s, market.on_demand_usd_h, np.ones(1)) for s in startups]
+        starts, moved = terms.restart_h, terms.restart_h + terms.save_h
+        # On demand from each place, in their order: the startup, and whether spot is up then.
+        demand = [(starts, 0), (starts, 1), (moved, 1), (0.0, 0), (0.0, 1)]
+        one = np.ones(1)
+        self._demand_usd = np.concatenate([_run_usd(work, step_h, s, market.on_demand_usd_h, one) for s, _ in demand])
+        self._demand = _Between(
+            np.stack([work - (step_h - s) for s, _ in demand]), cell, np.array([up for _, up in demand])
+        )
+        # Spot, by interval: running already, then started from nothing and from on demand.
+        spent = [step_h - s for s in (0.0, starts, moved)]
+        usd = [_run_usd(work, step_h, step_h - s, market.spot_usd_h, rates) for s in spent]
+        then = [_Between(work - rates[:, None] * s, cell) for s in spent]
+        self._usd, self._then = usd[0], then[0]
+        self._start_usd = np.stack(usd[1:])
+        self._start_low, self._start_part = (np.stack([getattr(t, n) for t in then[1:]]) for n in ("low", "part"))
         # A reclaim costs half an interval of work on average.
-        self._redo = _Between(work + self.intervals[:, None] / 2, float(work[1]))
+        same = np.zeros(INTERVALS, dtype=np.intp)
+        self._redo = _Between(work + self.intervals[:, None] / 2, cell, same)
         self._each = np.arange(len(work))
+        self._starts = np.arange(2)[:, None] * (INTERVALS * len(work)) + self._each
 
-    def back(self, after: Floats, time_h: float) -> tuple[Floats, Floats]:
-        """The values one tick earlier, and the best interval on spot."""
-        out = np.empty_like(after)
-        idle_out, demand_out = ((1 - self.back_up) * after[o] + self.back_up * after[u] for o, u in PLACES)
-        idle_up, demand_up = (self.goes * after[o] + (1 - self.goes) * after[u] for o, u in PLACES)
-        # Time that can still be lost.
-        slack = time_h - self.h - self.work - self.t.restart_h
-        (on_spot, to_spot, demand_to_spot), every = self._on_spot(after, slack)
-        on_demand, to_demand, moved = range(3)
-        for place, then, wait in ((IDLE_OUT, demand_out, idle_out), (IDLE_UP, demand_up, idle_up)):
-            start = self._on_demand(to_demand, then)
-            out[place] = np.minimum(start, np.where(slack >= 0, wait, np.inf))
-        out[IDLE_UP] = np.minimum(out[IDLE_UP], to_spot)
-        out[SPOT] = np.minimum(on_spot, self._on_demand(moved, demand_up))
-        out[DEMAND_OUT] = self._on_demand(on_demand, demand_out)
-        out[DEMAND_UP] = np.minimum(self._on_demand(on_demand, demand_up), demand_to_spot)
-        out[:, 0] = 0.0
-        return out, every
+    def back(self, after: Floats, wait: Bools, can: Bools, longest: Floats) -> tuple[Floats, Indices]:
+        """The values one tick earlier, and the best interval on spot by its place.
 
-    def _on_demand(self, startup: int, then: Floats) -> Floats:
-        """Dollars of a tick on demand and of all after it."""
-        run = self._demand[startup]
-        return (run.usd + run.then.of(then))[0]
-
-    def _on_spot(self, after: Floats, slack: Floats) -> tuple[list[Floats], Floats]:
-        """Dollars from here on at the best interval (running already, started, moved there), and that interval."""
-        up = self.m.other_up
-        reclaimed = (1 - up) * after[IDLE_OUT] + up * after[IDLE_UP]
-        then = (1 - self.lost) * after[SPOT] + self.lost * self._redo.of(reclaimed)
-        can = slack >= self.t.save_h + self.least
-        most = np.maximum(SLACK_SHARE * (slack - self.t.save_h), self.least)
-        running = self._spot[0]
-        usd = np.where(self.intervals[:, None] <= most, running.usd + running.then.each(then), np.inf)
+        `wait`, `can`: the work left with which waiting and spot are safe; `longest`: the longest interval then.
+        """
+        mixed = self._mix @ after
+        out = self._demand.of(mixed[2:4])
+        out += self._demand_usd
+        np.minimum(out[: IDLE_UP + 1], mixed[:2], out=out[: IDLE_UP + 1], where=wait)
+        then = self._redo.of(mixed[4])
+        then *= self.lost
+        then += (1 - self.lost) * after[SPOT]
+        usd = self._then.of(then)
+        usd += self._usd
+        usd[self.intervals[:, None] > longest] = np.inf
         best = usd.argmin(axis=0)
-        ways = [usd[best, self._each]]
-        ways += [run.usd[best, self._each] + run.then.best(then, best, self._each) for run in self._spot[1:]]
-        return [np.where(can, way, np.inf) for way in ways], self.intervals[best]
+        at = best * len(self._each)
+        np.minimum(out[SPOT], usd.take(at + self._each), out=out[SPOT], where=can)
+        at = self._starts + at
+        started = _read(then, self._start_low.take(at), self._start_part.take(at))
+        started += self._start_usd.take(at)
+        np.minimum(out[IDLE_UP], started[0], out=out[IDLE_UP], where=can)
+        np.minimum(out[DEMAND_UP], started[1], out=out[DEMAND_UP], where=can)
+        out[:, 0] = 0.0
+        return out, best

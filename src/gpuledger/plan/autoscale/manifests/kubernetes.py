@@ -131,7 +131,7 @@ def _wake(target: Target) -> dict[str, Any]:
 
 def _wake_comments(target: Target) -> list[str]:
     return [
-        "wake-up: with no replica there are no metrics of pods, so this trigger counts requests at the gateway.",
+        "wake-up: without a replica, pods report no metrics, so this trigger counts requests at the gateway.",
         f"Its query is for ingress-nginx and an Ingress called {target.deployment}: put in your gateway's own counter.",
         f"The gateway must hold or retry requests for the cold start ({target.setting.cold_start_s:g} s), or they",
         "fail; the KEDA HTTP add-on holds them, and scales by them itself.",
