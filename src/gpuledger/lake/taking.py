@@ -18,12 +18,14 @@ from gpuledger.catalog.gpus import find_gpu
 from gpuledger.errors import nearest
 from gpuledger.lake import rejects as why
 from gpuledger.lake.batch import as_dictionary
+from gpuledger.lake.handing import desk, given_file
 from gpuledger.lake.processes import Progress
 from gpuledger.lake.rejects import RejectLog
 from gpuledger.lake.sorting.days import DaySorter
-from gpuledger.lake.sorting.runs import Handed
+from gpuledger.lake.sorting.runs import Handed, moved
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.convert import AMBIGUOUS_TIME, IMPOSSIBLE_TIME, convert
+from gpuledger.telemetry.finding import Found, as_the_user_names_them
 from gpuledger.telemetry.labels import Used
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Bound, Given, Mapping, bind
 from gpuledger.telemetry.mapping.shape import open_shaped
@@ -81,10 +83,14 @@ class TakeTask(msgspec.Struct, frozen=True):
 
 def take_piece(task: TakeTask, progress: Progress) -> Taken:
     """Take a piece in a process of its own."""
-    folder = Path(tempfile.mkdtemp(prefix=f"piece-{task.piece.number}-", dir=task.folder))
-    sorter = DaySorter(folder)
-    taken = Taker(sorter, task.reading, progress).take(task.piece, folder / "rejects.log")
-    return msgspec.structs.replace(taken, handed=sorter.hand_over())
+    with desk(task.folder) as own:
+        folder = Path(tempfile.mkdtemp(prefix=f"piece-{task.piece.number}-", dir=own.here))
+        sorter, file = DaySorter(folder, by_day=own.apart), given_file(task.piece.path)
+        with as_the_user_names_them([Found(file, task.piece.path)]):
+            piece = msgspec.structs.replace(task.piece, path=str(file))
+            taken = Taker(sorter, task.reading, progress).take(piece, folder / "rejects.log")
+        handed, (log,) = moved(sorter.hand_over(), own.hand_over), own.hand_over([taken.rejects])
+        return msgspec.structs.replace(taken, handed=handed, rejects=log)
 
 
 class Taker:
