@@ -63,7 +63,7 @@ class App(s3_server.App):
         body = b"".join(self.moto(environ | {"HTTP_AUTHORIZATION": SIGNED}, begun))
         status, headers = heads[-1]
         query = environ.get("QUERY_STRING", "")
-        if status.startswith("2") and (method == "PUT" and not query or method == "POST" and "uploadId" in query):
+        if status.startswith("2") and ((method == "PUT" and not query) or (method == "POST" and "uploadId" in query)):
             self.newest += 1
             self.generations[path], self.written_s[path] = self.newest, time.monotonic()
         if status.startswith("2") and method == "DELETE":
