@@ -296,5 +296,8 @@ def value_at(raw: object, field: str) -> str:
             value = value[int(step)]
         else:
             break
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        return "values within values, too deep to show"
     return text if len(text) <= 80 else text[:77] + "..."

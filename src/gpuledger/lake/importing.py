@@ -167,6 +167,7 @@ class Import:
             self.places.append(Place(piece.number, name, rows))
             for _, row, *rest in logged(taken.rejects):
                 self.rejects.add(name, row + rows, *rest)
+            self.rejects.counts.update(taken.unlisted)
             rows += taken.rows
             self.result.notes += [note for note in taken.notes if note not in self.result.notes]
             for model in (m for m in taken.unknown_models if m not in self.result.unknown_models):
@@ -249,6 +250,10 @@ class Import:
                 target = target.with_name(f"rejects-{number:08d}.csv")
             self.lake.store.add([(self.rejects.file, target)])
             self.result.rejects_file = str(target)
+        if self.rejects.total > self.rejects.listed:
+            self.result.notes.append(
+                f"{self.rejects.total:,} rows were rejected; the file of rejected rows lists {self.rejects.listed:,}"
+            )
         if self.result.rows_spread:
             self.result.notes.append(
                 f"{self.result.rows_spread} rows shared a stamp of a coarse clock and were spread evenly over its tick"
@@ -273,5 +278,5 @@ def _no_usable_row(path: str, rejects: Rejects, before: Counter[str]) -> FileFau
     if set(found) == {why.CLOSED_DAY}:
         return FileFault(path, "all its rows are of days that are closed", hint="import into another lake: --lake DIR")
     text = ", ".join(f"{n} x {reason}" for reason, n in found.most_common(3)) or "no rows"
-    example = next((rejects.examples[reason] for reason in found if reason not in before), "")
+    example = next((rejects.examples.get(reason, "") for reason in found if reason not in before), "")
     return FileFault(path, f"not one usable row ({text})", hint=f"look at {example}" if example else "check the export")
