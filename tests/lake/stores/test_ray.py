@@ -19,6 +19,7 @@ from gpuledger.lake import importing, layout
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import samples_table
 from gpuledger.lake.processes import Progress
+from gpuledger.lake.stores.desk import at_desk, fetched_once
 from gpuledger.lake.stores.path import StorePath, place_of
 from gpuledger.ledger import engine as posting
 from gpuledger.ledger.day import DayDone, DayTask
@@ -185,6 +186,22 @@ def test_a_node_without_the_server_says_what_the_server_said(
         gpuledger.open(place, engine="ray").ingest(fleet / "a.csv", fleet / "b.csv")
     assert unseen.value.hint.startswith("on every node, ")
     assert not on_their_way(place)
+
+
+def test_a_node_keeps_the_files_of_imports_at_work_only(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was fetched for an import that is over goes with the next task on that node."""
+    works = [StorePath(place) / "staging" / f"work-{number:016x}" for number in range(3)]
+    for work in works:
+        (work / "seen" / "by-all.json").write_bytes(b"{}")
+        (work / "0" / "a.csv").write_bytes(b"x")
+    copies = [fetched_once(work / "0" / "a.csv") for work in works]
+    (works[0] / "seen" / "by-all.json").unlink()
+    with at_desk(works[2]) as own:
+        assert [copy.exists() for copy in copies] == [False, True, True]
+        (name,) = own.hand_over([str(copies[1])])
+        (back,) = own.fetched([name])
+        assert Path(back).read_bytes() == b"x"
+    assert not own.here.exists()
 
 
 def test_what_a_killed_import_was_handing_over_is_swept_by_age(

@@ -9,7 +9,9 @@ has left there is swept by age.
 from __future__ import annotations
 
 import contextlib
+import re
 import secrets
+import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -23,6 +25,7 @@ from gpuledger.lake.stores.path import StorePath
 from gpuledger.lake.stores.remote import Remote
 
 _SEEN = "seen/by-all.json"
+_WORK = re.compile("work-[0-9a-f]{16}")  # as `BucketDesk.new` names them; work folders of this machine have other names
 
 
 class BucketDesk(Desk):
@@ -78,18 +81,24 @@ def at_desk(place: StorePath) -> Iterator[BucketDesk]:
     """The desk of a task, with a folder on its machine that goes with it."""
     staging = _store_of(place).staging
     clear_abandoned(staging, lambda _moved: None)  # what tasks that were killed have left on this machine
+    _clear_fetched(staging, place)
     with work_folder(staging) as here:
         yield BucketDesk(here, place)
 
 
 def fetched_once(file: StorePath) -> Path:
-    """A file to import, fetched once, however many tasks of this machine read pieces of it.
-
-    It lies where work in progress does, and goes a day after the last was fetched.
-    """
+    """A file to import, fetched once, however many tasks of this machine read pieces of it."""
     store = _store_of(file.parent.parent)
     with file_lock(store.aside(file).with_name("lock")):
         return store.local([file])[0]
+
+
+def _clear_fetched(staging: Path, place: StorePath) -> None:
+    """Delete the files to import that imports which are over have left on this machine."""
+    for folder in staging.glob("work-*"):
+        other = place.with_name(folder.name)
+        if _WORK.fullmatch(folder.name) and other != place and not (other / _SEEN).exists():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _store_of(work: StorePath) -> Remote:
