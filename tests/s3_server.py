@@ -92,19 +92,25 @@ class App:
 class Server:
     """The process, from a test's side."""
 
+    scheme, script = "s3", HERE
+
     def __init__(self, folder):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
         self.url = f"http://127.0.0.1:{self.port}"
-        self.env = {
+        self.env = self.env_of(folder)
+        with (folder / "log").open("w") as log:
+            self.process = subprocess.Popen([sys.executable, str(self.script), str(self.port)], stdout=log, stderr=log)
+        self._wait_until_up()
+        self._send("PUT", f"/{BUCKET}")
+
+    def env_of(self, folder):
+        """What leads a client here."""
+        return {
             "AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_REGION": "us-east-1",
             "AWS_ENDPOINT_URL": self.url, "GPULEDGER_CACHE": str(folder / "cache"), "GPULEDGER_STORE_WAIT": "20",
         }  # fmt: skip
-        with (folder / "log").open("w") as log:
-            self.process = subprocess.Popen([sys.executable, str(HERE), str(self.port)], stdout=log, stderr=log)
-        self._wait_until_up()
-        self._send("PUT", f"/{BUCKET}")
 
     def _wait_until_up(self):
         end = time.monotonic() + 60
@@ -139,7 +145,8 @@ class Server:
         self.process.wait()
 
 
-if __name__ == "__main__":
+def serve(app, port):
+    """Answer requests until the process is ended."""
     from werkzeug.serving import WSGIRequestHandler, run_simple
 
     class Quiet(WSGIRequestHandler):
@@ -151,4 +158,8 @@ if __name__ == "__main__":
             """Nothing."""
 
     os.environ.setdefault("MOTO_S3_CUSTOM_ENDPOINTS", "")
-    run_simple("127.0.0.1", int(sys.argv[1]), App(), threaded=True, request_handler=Quiet)
+    run_simple("127.0.0.1", port, app, threaded=True, request_handler=Quiet)
+
+
+if __name__ == "__main__":
+    serve(App(), int(sys.argv[1]))

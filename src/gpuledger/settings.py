@@ -286,9 +286,8 @@ def convert(raw: object, kind: type[T], path: str, section: str = "") -> T:
         raise FactError(path, field, problem, hint="edit that field of the file") from error
 
 
-def value_at(raw: object, field: str) -> str:
+def value_at(value: object, field: str) -> str:
     """The value at a path such as $.models[0].name, as far as it can be followed."""
-    value = raw
     for step in re.findall(r"[^.\[\]$]+", field):
         if isinstance(value, dict) and step in value:
             value = value[step]
@@ -296,5 +295,6 @@ def value_at(raw: object, field: str) -> str:
             value = value[int(step)]
         else:
             break
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+    with contextlib.suppress(RecursionError):
+        return text if len(text := repr(value)) <= 80 else text[:77] + "..."
+    return "values within values, too deep to show"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import shutil
 import sys
@@ -36,14 +37,16 @@ def main() -> int:
             if made.library is None:
                 sys.stderr.write(f"{NO_COMPILER}\n")
                 return 2
-            files, each = data.make(made, folder), -(-asked.kills // max(1, len(chosen)))
+            files, shares = data.make(made, folder), sum(1 / (COSTLY if o.costly else 1) for o in chosen)
             for number, operation in enumerate(chosen):
                 chance = random.Random(f"{asked.seed} {operation.name}")
                 drill = open_drill(made, operation, folder / str(number), files)
-                share, few = (-(-n // (COSTLY if operation.costly else 1)) for n in (each, asked.failures))
+                each = 1 / (COSTLY if operation.costly else 1)
+                share, few = math.ceil(asked.kills * each / shares), math.ceil(asked.failures * each)
                 killed, failed = Tally(operation.name), Tally(f"{operation.name}: failing calls")
                 tallies += [killed, failed]
-                _run(killed, kills(drill, share, chance, exact=True), share)
+                rounds = kills(drill, share, chance, exact=True, so_far=lambda tally=killed: tally.kills)
+                _run(killed, rounds, share)
                 _run(failed, failures(drill, few, chance), few)
                 shutil.rmtree(folder / str(number))
             if _wanted(AT_ONCE, asked):

@@ -20,6 +20,8 @@ Round = Callable[[], Verdict]
 NAMES = CHANGES & ~Call.WRITE
 # Of the kills that are not at an exact call: by turns a torn write, random moments, a second kill, a fresh process.
 _KINDS = ("write", "moment", "twice", "moment", "write", "fresh")
+# Rounds per kill that is wanted, at most: a command that is quick may end before its moment comes.
+_MOST = 4
 
 
 @dataclass
@@ -54,9 +56,13 @@ def open_drill(commands: Commands, operation: Operation, folder: Path, data: Pat
     return (GrowingDrill if operation.grows else Drill)(commands, operation, folder, data)
 
 
-def kills(drill: AnyDrill, wanted: int, chance: random.Random, *, exact: bool) -> Iterator[tuple[str, Round]]:
+def kills(
+    drill: AnyDrill, wanted: int, chance: random.Random, *, exact: bool, so_far: Callable[[], int] | None = None
+) -> Iterator[tuple[str, Round]]:
     """Rounds with about this many kills in all. Most are at calls that change names: every one of them if there is
     room. Each such round is killed at one, and on its second attempt at another.
+
+    `so_far`: how many kills there were. Some commands end before their moment comes; more rounds then follow.
     """
     left = wanted
     if exact:
@@ -66,7 +72,9 @@ def kills(drill: AnyDrill, wanted: int, chance: random.Random, *, exact: bool) -
             left -= 2
             faults = kill_at(one, NAMES), kill_at(other, NAMES)
             yield f"calls {one} and {other} of {len(calls)}", lambda faults=faults: drill.killed_at(*faults)
-    for number in range(left):
+    for number in range(left if so_far is None else _MOST * wanted):
+        if so_far is not None and so_far() >= wanted:
+            return
         kind = _KINDS[number % len(_KINDS)]
         if kind in {"write", "twice"} and not exact:
             kind = "moment"

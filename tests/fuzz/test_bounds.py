@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import gzip
 import threading
+import zipfile
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import settings as settings_of
+from hypothesis import strategies as st
 
 import gpuledger
 from gpuledger import bounds, settings
+from gpuledger.cost.inventories import sheet
 from gpuledger.cost.inventories.kinds import read_stock
 from gpuledger.devices.replay.doors import load_tapes
 from gpuledger.errors import FileFault, InputError, ServerFault
+from gpuledger.lake import rejects
 from gpuledger.lake.jobs.reading import read_jobs
+from gpuledger.plan.autoscale.demand import reading
 from gpuledger.plan.autoscale.demand.reading import read_trace
 from gpuledger.plan.capacity.demand_file import read_demand
 
@@ -108,6 +116,56 @@ def test_a_parquet_file_that_claims_more_rows_than_it_can_hold_is_refused(read, 
     pq.write_table(pa.table({"timestamp": zero, "UUID": zero, "DCGM_FI_DEV_GPU_UTIL": zero}), path, compression="zstd")
     with pytest.raises(FileFault, match="claims 2,000,000 rows"):
         read(path)
+
+
+def test_a_trace_of_too_many_rows_is_refused_before_it_is_read(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "MOST_ROWS", 1000)
+    monkeypatch.setattr(reading.pq.ParquetFile, "read", lambda *_a: pytest.fail("it was read"))
+    path = tmp_path / "trace.parquet"
+    pq.write_table(pa.table({"timestamp": np.arange(1001), "req_per_s": np.ones(1001)}), path)
+    with pytest.raises(FileFault, match="1,001 rows are more than 1,000"):
+        read_trace(path)
+
+
+def test_a_sheet_of_too_many_rows_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(sheet, "_MOST_ROWS", 100)
+    ns = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    for rows in (100, 101):
+        with zipfile.ZipFile(tmp_path / "x.xlsx", "w") as book:
+            cells = "<row><c><v>7</v></c></row>" * rows
+            book.writestr("xl/worksheets/sheet1.xml", f"<worksheet {ns}><sheetData>{cells}</sheetData></worksheet>")
+        if rows == 100:
+            assert sheet.sheet_rows(str(tmp_path / "x.xlsx")) == [["7"]] * 100
+        else:
+            with pytest.raises(FileFault, match="more than 100 rows"):
+                sheet.sheet_rows(str(tmp_path / "x.xlsx"))
+
+
+@given(
+    wrong=st.lists(st.sampled_from(["time", "number", "power", ""]), min_size=1, max_size=40),
+    most=st.integers(1, 12),
+)
+@settings_of(max_examples=25, deadline=None)
+def test_rejected_rows_beyond_a_bound_are_counted_and_not_listed(tmp_path_factory, wrong, most):
+    """The same rows are left out for the same reasons, however many are listed."""
+    folder = tmp_path_factory.mktemp("rejects")
+    at = [f"2026-01-20T10:00:{s:02d}Z" if why != "time" else "soon" for s, why in enumerate(wrong)]
+    power = [{"number": "much", "power": "5000"}.get(why, "300") for why in wrong]
+    rows = [f"{a},n,GPU-0,NVIDIA H100 80GB HBM3,50,{p}" for a, p in zip(at, power, strict=True)]
+    head = "timestamp,Hostname,UUID,modelName,DCGM_FI_DEV_GPU_UTIL,DCGM_FI_DEV_POWER_USAGE"
+    good = "2026-01-20T11:00:00Z,n,GPU-0,NVIDIA H100 80GB HBM3,50,300"
+    (folder / "a.csv").write_text("\n".join([head, *rows, good]) + "\n")
+    whole = gpuledger.open(folder / "whole").ingest(folder / "a.csv")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(rejects, "LISTED", most)
+        found = gpuledger.open(folder / "bounded").ingest(folder / "a.csv")
+    refused = sum(why != "" for why in wrong)
+    assert (found.rows_added, found.rejects, found.rows_rejected) == (whole.rows_added, whole.rejects, refused)
+    lines = Path(found.rejects_file).read_text().splitlines()[1:] if min(refused, most) else []
+    every = Path(whole.rejects_file).read_text().splitlines()[1:] if refused else []
+    assert (len(lines), len(every)) == (min(refused, most), refused)
+    assert lines == every[: len(lines)]
+    assert any("were rejected; the file" in note for note in found.notes) == (refused > most)
 
 
 class _Bomb(BaseHTTPRequestHandler):

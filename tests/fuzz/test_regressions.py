@@ -17,6 +17,7 @@ from gpuledger.catalog.prices.history_files import read_history
 from gpuledger.cost.emissions.hourly import read_hourly
 from gpuledger.cost.inventories.kinds import read_stock
 from gpuledger.cost.pricing import load_rates, own_file
+from gpuledger.cost.user_settings import load_config
 from gpuledger.devices.replay.doors import load_tapes
 from gpuledger.errors import FileFault, InputError, LakeError
 from gpuledger.lake.jobs.reading import read_jobs
@@ -292,3 +293,10 @@ def test_a_result_with_a_number_beyond_any_float_is_a_line_that_cannot_be_used(t
     results.write_bytes(b'{"v": 1, "kind": "end", "memory_used_bytes": ' + b"9" * 400 + b"}\n")
     with pytest.raises(FileFault, match="300 digits"):
         gpuledger.scaling.judge(results)
+
+
+def test_a_key_of_thousands_of_parts_is_named_without_its_value(tmp_path):
+    teams = tmp_path / "teams.toml"
+    teams.write_text(".".join(["a"] * 20_000) + " = 1\n")
+    with pytest.raises(InputError, match="too deep to show"):
+        load_config(teams)

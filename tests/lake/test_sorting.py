@@ -95,9 +95,9 @@ def test_repeated_rows_of_many_runs_are_dropped_while_they_are_gathered(tmp_path
     assert chunk.num_rows + sorter.repeats == 10_000
 
 
-@given(st.lists(_row, min_size=1, max_size=60), st.integers(1, 4), st.integers(1, 12))
+@given(st.lists(_row, min_size=1, max_size=60), st.integers(1, 4), st.integers(1, 12), st.booleans())
 @settings(max_examples=40, deadline=None)
-def test_what_several_sorters_hand_over_is_what_one_would_give(tmp_path_factory, rows, sorters, chunk_rows):
+def test_what_several_sorters_hand_over_is_what_one_would_give(tmp_path_factory, rows, sorters, chunk_rows, by_day):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sorting, "RUN_ROWS", 5)
         patch.setattr(sorting, "CHUNK_ROWS", chunk_rows)
@@ -106,12 +106,14 @@ def test_what_several_sorters_hand_over_is_what_one_would_give(tmp_path_factory,
         alone.add(batch(rows), arrival)
         for i in range(sorters):
             if mine := rows[i::sorters]:
-                one = DaySorter(tmp_path_factory.mktemp("spill"))
+                one = DaySorter(tmp_path_factory.mktemp("spill"), by_day=by_day)
                 one.add(
                     batch(mine).set_column(3, "power_w", pa.array(arrival[i::sorters].astype(float))),
                     arrival[i::sorters],
                 )
-                together.take_over(one.hand_over())
+                handed = one.hand_over()
+                assert not by_day or all(len({s.day for s in run.slices}) == 1 for run in handed.runs)
+                together.take_over(handed)
         assert alone.days() == together.days()
         for day in alone.days():
             kept = DaySorter(tmp_path_factory.mktemp("spill"))

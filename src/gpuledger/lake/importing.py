@@ -17,13 +17,16 @@ from gpuledger.errors import FileFault, InputError, LakeError
 from gpuledger.lake import rejects as why
 from gpuledger.lake.engines.choosing import in_use
 from gpuledger.lake.engines.engine import Runner, everywhere
+from gpuledger.lake.handing import own_desk
 from gpuledger.lake.layout import Lake, Manifest, Part
 from gpuledger.lake.processes import D, Progress, T
 from gpuledger.lake.rejects import Rejects, logged
 from gpuledger.lake.sorting.days import DaySorter
+from gpuledger.lake.sorting.runs import moved
+from gpuledger.lake.stores.path import place_of
 from gpuledger.lake.taking import Piece, Reading, Taken, Taker, TakeTask, take_piece
 from gpuledger.lake.writing import DayTask, DayWritten, Place, write_day, write_from
-from gpuledger.telemetry.finding import Strangers, as_the_user_names_them, find_files
+from gpuledger.telemetry.finding import Found, Strangers, as_the_user_names_them, find_files
 from gpuledger.telemetry.labels import Used, label_notes
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, Mapping
 from gpuledger.telemetry.sources import open_source
@@ -91,7 +94,8 @@ class Import:
     ) -> None:
         self.lake, self.folder, self.progress, self.engine = lake, folder, progress, in_use(processes)
         self.result = ImportResult()
-        self.sorter = DaySorter(folder)
+        self.desk = own_desk(lake, folder, self.engine)
+        self.sorter = DaySorter(folder, by_day=self.desk.apart)
         self.rejects = Rejects(folder / "rejects.csv")
         self.places: list[Place] = []
         self.names: dict[str, str] = {}
@@ -106,6 +110,7 @@ class Import:
     def __exit__(self, *_why: object) -> None:
         if self._runner is not None:
             self._runner.__exit__()
+            self.desk.clear()
 
     def at_once(self, rows: int) -> int:
         """How many tasks are worth running at once for this many rows."""
@@ -115,9 +120,9 @@ class Import:
         """Do tasks in processes of their own, which stay for what comes next; what they return, in order."""
         if self._runner is None:
             several = self.engine.at_once(ROWS_WORTH_PROCESSES, ROWS_WORTH_PROCESSES)
-            # One file of each folder shows whether it is shared.
-            files = {Path(name).parent: name for name in self.names}
-            self._runner = self.engine.runner(several, (self.folder, *files.values()))
+            # One file of each folder shows whether it is shared; through a bucket they are sent.
+            files = {Path(name).parent: name for name in self.names} if not self.desk.apart else {}
+            self._runner = self.engine.runner(several, (self.desk.seen_by_all(), *files.values()))
         done = dict(self._runner.run(work, tasks, self.progress))
         return [done[number] for number in sorted(done)]
 
@@ -143,18 +148,17 @@ class Import:
         return {p.number: taker.take(p, self.folder / f"{p.number}.log") for p in pieces}
 
     def _in_processes(self, pieces: Sequence[Piece]) -> dict[int, Taken]:
-        folder = everywhere(self.folder)
-        tasks = [TakeTask(msgspec.structs.replace(p, path=everywhere(p.path)), self.reading, folder) for p in pieces]
-        try:
+        own = list(dict.fromkeys(p.path for p in pieces))
+        sent = dict(zip(own, self.desk.hand_over(own), strict=True))
+        tasks = [TakeTask(msgspec.structs.replace(p, path=sent[p.path]), self.reading, self.desk.name) for p in pieces]
+        with as_the_user_names_them([Found(place_of(name), path) for path, name in sent.items()]):
             done = self.share_out(take_piece, tasks)
-        except InputError as error:
-            for piece in pieces:
-                error.message = error.message.replace(everywhere(piece.path), piece.path)
-            raise
         for taken in done:
             if taken.handed:
                 self.sorter.take_over(taken.handed)
-        return {piece.number: taken for piece, taken in zip(pieces, done, strict=True)}
+        logs = self.desk.fetched([taken.rejects for taken in done])
+        found = (msgspec.structs.replace(taken, rejects=log) for taken, log in zip(done, logs, strict=True))
+        return {piece.number: taken for piece, taken in zip(pieces, found, strict=True)}
 
     def _finish_file(self, path: str, pieces: Sequence[tuple[Piece, Taken]]) -> None:
         """Number the rows of a file through, and say what was found in it."""
@@ -163,6 +167,7 @@ class Import:
             self.places.append(Place(piece.number, name, rows))
             for _, row, *rest in logged(taken.rejects):
                 self.rejects.add(name, row + rows, *rest)
+            self.rejects.counts.update(taken.unlisted)
             rows += taken.rows
             self.result.notes += [note for note in taken.notes if note not in self.result.notes]
             for model in (m for m in taken.unknown_models if m not in self.result.unknown_models):
@@ -199,7 +204,7 @@ class Import:
             for row in logged(done.rejects):
                 self.rejects.add(*row)
             if done.part.rows:
-                staged.append((Path(done.file), done.part))
+                staged.append((place_of(done.file), done.part))
         self.result.rows_duplicate += self.sorter.repeats
         self.rejects.flush()
         self.result.rows_rejected = self.rejects.total
@@ -215,7 +220,8 @@ class Import:
         """All days, written to the work folder, in order."""
         rows, where = sum(self.sorter.rows_of_days().values()), (everywhere(self.lake.root), everywhere(self.folder))
         tasks = [
-            DayTask(*where, day, manifest.of_day(utc_day(day * MS_PER_DAY)), self.places) for day in self.sorter.days()
+            DayTask(*where, day, manifest.of_day(utc_day(day * MS_PER_DAY)), self.places, number=manifest.next_id + n)
+            for n, day in enumerate(self.sorter.days())
         ]
         several = min(self.at_once(rows), len(tasks))
         if several <= 1:
@@ -223,10 +229,18 @@ class Import:
                 yield write_from(self.sorter, task, self.progress)
             return
         self.sorter.hand_over()
-        tasks = [msgspec.structs.replace(t, handed=self.sorter.of_days([t.day])) for t in tasks]
+        if self.desk.apart:
+            self.lake.begin()  # nodes put parts there themselves
+        tasks = [
+            msgspec.structs.replace(
+                t, folder=self.desk.name, handed=moved(self.sorter.of_days([t.day]), self.desk.hand_over)
+            )
+            for t in tasks
+        ]
         done = self.share_out(write_day, tasks)
         self.result.rows_duplicate += sum(d.repeats for d in done)
-        yield from done
+        for day, log in zip(done, self.desk.fetched([d.rejects for d in done]), strict=True):
+            yield msgspec.structs.replace(day, rejects=log)
 
     def _keep_rejects(self, number: int) -> None:
         if self.rejects.total:
@@ -236,6 +250,10 @@ class Import:
                 target = target.with_name(f"rejects-{number:08d}.csv")
             self.lake.store.add([(self.rejects.file, target)])
             self.result.rejects_file = str(target)
+        if self.rejects.total > self.rejects.listed:
+            self.result.notes.append(
+                f"{self.rejects.total:,} rows were rejected; the file of rejected rows lists {self.rejects.listed:,}"
+            )
         if self.result.rows_spread:
             self.result.notes.append(
                 f"{self.result.rows_spread} rows shared a stamp of a coarse clock and were spread evenly over its tick"
@@ -260,5 +278,5 @@ def _no_usable_row(path: str, rejects: Rejects, before: Counter[str]) -> FileFau
     if set(found) == {why.CLOSED_DAY}:
         return FileFault(path, "all its rows are of days that are closed", hint="import into another lake: --lake DIR")
     text = ", ".join(f"{n} x {reason}" for reason, n in found.most_common(3)) or "no rows"
-    example = next((rejects.examples[reason] for reason in found if reason not in before), "")
+    example = next((rejects.examples.get(reason, "") for reason in found if reason not in before), "")
     return FileFault(path, f"not one usable row ({text})", hint=f"look at {example}" if example else "check the export")

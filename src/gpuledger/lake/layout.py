@@ -7,7 +7,7 @@ DIR/ledger/                        what posting made of the samples
 DIR/staging/                       work in progress; safe to delete when nothing runs
 
 DIR is a folder or a place in a bucket (`stores`). In a bucket the names of parts carry a nonce, work in progress is
-kept on this machine, and replaced files stay for `GRACE_S`.
+kept on the machines that do it, and replaced files stay for `GRACE_S`.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ __all__ = ["MANIFEST_VERSION", "Lake", "Manifest", "Part", "sync", "write_atomic
 GRACE_S = 600
 # In a bucket, files that no manifest names were left by a writer that was killed, if they are as old as this.
 ORPHAN_S = 24 * 3600
+# Work in progress lies there for as long as an import runs, which may be longer.
+ABANDONED_S = 7 * 24 * 3600
 
 
 class Lake:
@@ -137,12 +139,12 @@ class Lake:
 
         The files move first, under names that are not read yet; the manifest that names them is replaced last.
         """
-        before = self._begun()
+        before = self.begin()
         parts = [p for p in before.parts if p.id not in replaces]
         gone = [p.place for p in before.parts if p.id in replaces]
         number, nonce = self._first_free(before), self.store.nonce()
         named = [
-            msgspec.structs.replace(part, id=number + i, file=part_name(number + i, nonce))
+            msgspec.structs.replace(part, id=number + i, file=part.file or part_name(number + i, nonce))
             for i, (_, part) in enumerate(staged)
         ]
         waiting, expired = self._replaced(before)
@@ -154,16 +156,19 @@ class Lake:
             (*waiting, *gone),
             self._replaced_at(before, waiting, gone),
         )
+        # What a task has put into a bucket itself is at its place.
+        moves = [(f, p) for f, p in zip((f for f, _ in staged), map(self.place, named), strict=True) if f != p]
+        folders = {file.parent for file, _ in moves}
         try:
-            for folder in {file.parent for file, _ in staged}:
+            for folder in folders:
                 noted = note_moving(folder, [p.place for p in named])
                 # After a power cut the note tells a first commit from a lost manifest.
                 if not self.store.remote and not self.exists():
                     sync(noted)
                     sync(folder)
-            self.store.add([(file, self.place(part)) for (file, _), part in zip(staged, named, strict=True)])
+            self.store.add(moves)
             self._write(after)
-            for folder in {file.parent for file, _ in staged}:
+            for folder in folders:
                 forget_moving(folder)
         except BaseException as error:
             with contextlib.suppress(OSError, LakeError):
@@ -175,8 +180,8 @@ class Lake:
         self._delete(expired, after)
         return after
 
-    def _begun(self) -> Manifest:
-        """The lake as last committed.
+    def begin(self) -> Manifest:
+        """The lake as last committed; call before files are added, inside `locked()`.
 
         In a bucket the manifest comes before the first file, so that files without one are never the start of a lake.
         """
@@ -230,6 +235,8 @@ class Lake:
             clear_asides(self.root / "manifest.json")
             clear_old_asides(self.root)
             return
+        if not self._swept:
+            self.store.delete(self._old_work())
         left: list[str] = []
         clear_abandoned(self.store.staging, left.extend)
         waiting = set(manifest.replaced)
@@ -237,6 +244,12 @@ class Lake:
         if (orphans or self._replaced(manifest)[1]) and self.exists():
             # A commit of its own: a writer that was away and still means to name these files is thereby overtaken.
             self._delete(orphans, self.commit([]))
+
+    def _old_work(self) -> list[Path]:
+        """What an import on a cluster was handing over through the bucket when it was killed, a week ago or more."""
+        found = list((self.root / "staging").glob("*/*/*"))
+        long_ago = self.store.now_s() - ABANDONED_S if found else 0.0
+        return [file for file in found if file.stat().st_mtime < long_ago]
 
     def _orphans(self, manifest: Manifest) -> list[str]:
         """Files of a bucket that no manifest names and that are a day old; looked for once by every writer."""

@@ -25,18 +25,34 @@ CLOSED_DAY = "day_is_closed"
 OVER_POWER = "power_over_twice_the_board"
 WRONG_CELLS = "wrong_number_of_cells"
 _LOGGED = 10_000
+# From this many on, rejected rows are counted by reason and no longer listed: a small file may hold very many.
+LISTED = 1_000_000
 
 
 Rejected = tuple[str, int, str, str, str]
 
 
 class RejectLog:
-    """Rejected rows as they are found, kept in a file until all rows are read: file, row, reason, column, value."""
+    """Rejected rows as they are found, kept in a file until all rows are read: file, row, reason, column, value.
+
+    `more`: by reason how many came when it was full.
+    """
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self.counts: Counter[str] = Counter()
+        self.more: Counter[str] = Counter()
         self._rows: list[Rejected] = []
+
+    @property
+    def room(self) -> int:
+        """How many rows it still takes."""
+        return max(LISTED - self.counts.total() + self.more.total(), 0)
+
+    def count(self, more: Counter[str]) -> None:
+        """Note rows by their reason only."""
+        self.counts += more
+        self.more += more
 
     def add(self, row: Rejected) -> None:
         """Note one row."""
@@ -61,12 +77,13 @@ def logged(file: str) -> Iterator[Rejected]:
 
 
 class Rejects:
-    """Counts rejected rows by reason and keeps each in a CSV file, written only if there is one."""
+    """Counts rejected rows by reason and lists them in a CSV file, written only if there is one."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
         self.counts: Counter[str] = Counter()
         self.examples: dict[str, str] = {}
+        self.listed = 0
         self._rows: list[tuple[str, int, str, str, str]] = []
         self._started = False
 
@@ -81,8 +98,11 @@ class Rejects:
         self.examples.setdefault(
             reason, f"{source} row {row}: {column} = {value!r}" if column else f"{source} row {row}"
         )
+        if self.listed >= LISTED:
+            return
+        self.listed += 1
         self._rows.append((source, row, reason, column, value))
-        if len(self._rows) >= 10_000:
+        if len(self._rows) >= _LOGGED:
             self.flush()
 
     def flush(self) -> None:

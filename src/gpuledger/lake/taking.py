@@ -18,12 +18,14 @@ from gpuledger.catalog.gpus import find_gpu
 from gpuledger.errors import nearest
 from gpuledger.lake import rejects as why
 from gpuledger.lake.batch import as_dictionary
+from gpuledger.lake.handing import desk, given_file
 from gpuledger.lake.processes import Progress
 from gpuledger.lake.rejects import RejectLog
 from gpuledger.lake.sorting.days import DaySorter
-from gpuledger.lake.sorting.runs import Handed
+from gpuledger.lake.sorting.runs import Handed, moved
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.convert import AMBIGUOUS_TIME, IMPOSSIBLE_TIME, convert
+from gpuledger.telemetry.finding import Found, as_the_user_names_them
 from gpuledger.telemetry.labels import Used
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Bound, Given, Mapping, bind
 from gpuledger.telemetry.mapping.shape import open_shaped
@@ -58,7 +60,8 @@ class Piece(msgspec.Struct, frozen=True):
 class Taken(msgspec.Struct, frozen=True):
     """What taking a piece found. `rejects`: the log of its rejected rows, numbered within the piece.
 
-    `labels`: by label the source columns it may stand in; `label_rows`: how many rows have it from which.
+    `labels`: by label the source columns it may stand in; `label_rows`: how many rows have it from which; `unlisted`:
+    by reason how many rejected rows the log had no room for.
     """
 
     rows: int
@@ -68,6 +71,7 @@ class Taken(msgspec.Struct, frozen=True):
     rejects: str
     labels: dict[str, tuple[str, ...]]
     label_rows: list[tuple[str, str, int]]
+    unlisted: dict[str, int] = {}
     handed: Handed | None = None
 
 
@@ -81,10 +85,14 @@ class TakeTask(msgspec.Struct, frozen=True):
 
 def take_piece(task: TakeTask, progress: Progress) -> Taken:
     """Take a piece in a process of its own."""
-    folder = Path(tempfile.mkdtemp(prefix=f"piece-{task.piece.number}-", dir=task.folder))
-    sorter = DaySorter(folder)
-    taken = Taker(sorter, task.reading, progress).take(task.piece, folder / "rejects.log")
-    return msgspec.structs.replace(taken, handed=sorter.hand_over())
+    with desk(task.folder) as own:
+        folder = Path(tempfile.mkdtemp(prefix=f"piece-{task.piece.number}-", dir=own.here))
+        sorter, file = DaySorter(folder, by_day=own.apart), given_file(task.piece.path)
+        with as_the_user_names_them([Found(file, task.piece.path)]):
+            piece = msgspec.structs.replace(task.piece, path=str(file))
+            taken = Taker(sorter, task.reading, progress).take(piece, folder / "rejects.log")
+        handed, (log,) = moved(sorter.hand_over(), own.hand_over), own.hand_over([taken.rejects])
+        return msgspec.structs.replace(taken, handed=handed, rejects=log)
 
 
 class Taker:
@@ -109,12 +117,13 @@ class Taker:
         labels = (*bound.label_columns(), *(c for c in (bound.time, bound.clock) if c and opened.text))
         opened.numbers = frozenset(source for source, rule in bound.values.values() if not rule.parse)
         for batch in opened.batches(bound.source_columns(), labels):
-            converted = convert(batch, bound, stamps)
+            converted = convert(batch, bound, stamps, rejected.room)
             numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows, opened.per_row)
             notes += [note for note in dict.fromkeys(converted.notes) if note not in notes]
             used.update(converted.label_rows)
             for fault in converted.faults:
                 rejected.add((piece.path, int(numbers[fault.row]), fault.reason, fault.column, fault.value))
+            rejected.count(converted.more)
             table, numbers = self._check(piece.path, numbers[converted.kept], converted.table, rejected)
             if table.num_rows:
                 self._sorter.add(table, numbers + (piece.number << PIECE_BITS))
@@ -129,7 +138,8 @@ class Taker:
         unknown, self._unknown = self._unknown, []
         named = [f"{path.name}: {note}" for note in notes]
         count = rows // opened.per_row + len(opened.wrong_rows)
-        return Taken(count, usable, named, unknown, str(log), bound.labels, [(*key, n) for key, n in used.items()])
+        labels_used = [(*key, n) for key, n in used.items()]
+        return Taken(count, usable, named, unknown, str(log), bound.labels, labels_used, dict(rejected.more))
 
     def _check(
         self, source: str, numbers: np.ndarray, table: pa.Table, rejected: RejectLog
@@ -139,13 +149,13 @@ class Taker:
         if self._reading.closed_ms:
             at_ms = table[schema.TIME].to_numpy()
             bad = at_ms < self._reading.closed_ms
-            for i in np.flatnonzero(bad).tolist():
+            for i in _listed(bad, why.CLOSED_DAY, rejected):
                 when = f"{utc(int(at_ms[i])):%Y-%m-%dT%H:%MZ}"
                 rejected.add((source, int(numbers[i]), why.CLOSED_DAY, "time", when))
         if "power_w" in table.column_names and "gpu_model" in table.column_names:
             power = table["power_w"]
             over = (power.to_numpy() > self._power_limits(table["gpu_model"])) & ~bad
-            for i in np.flatnonzero(over).tolist():
+            for i in _listed(over, why.OVER_POWER, rejected):
                 rejected.add((source, int(numbers[i]), why.OVER_POWER, "power_w", str(power[i].as_py())))
             bad |= over
         return (table.filter(pa.array(~bad)), numbers[~bad]) if bad.any() else (table, numbers)
@@ -165,6 +175,15 @@ class Taker:
             if isinstance(gpu, Unknown):
                 self._unknown.append(model)
         return self._limits[model]
+
+
+def _listed(bad: np.ndarray, reason: str, rejected: RejectLog) -> list[int]:
+    """The rejected rows of a table that the log has room for; the others are counted."""
+    rows = np.flatnonzero(bad)
+    room = rejected.room
+    rejected.count(Counter({reason: len(rows) - room}) if len(rows) > room else Counter())
+    found: list[int] = rows[:room].tolist()
+    return found
 
 
 def _notes(bound: Bound, stamps: StampReader, zone: str) -> list[str]:

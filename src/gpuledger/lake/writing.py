@@ -13,14 +13,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpuledger.lake import rejects as why
+from gpuledger.lake.handing import desk
 from gpuledger.lake.layout import Lake, Part
+from gpuledger.lake.manifest import part_name
 from gpuledger.lake.parts import PartWriter, read_devices
 from gpuledger.lake.processes import Progress
 from gpuledger.lake.rejects import RejectLog, explained_conflicts
 from gpuledger.lake.rows import Settled, settle
 from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.order import device_codes, device_names
-from gpuledger.lake.sorting.runs import Handed
+from gpuledger.lake.sorting.runs import Handed, moved
 from gpuledger.lake.taking import PIECE_BITS
 from gpuledger.telemetry import schema
 
@@ -34,7 +36,10 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class DayTask(msgspec.Struct, frozen=True):
-    """One day to write to a folder: the parts the lake has of it, and where rows are from."""
+    """One day to write to a folder: the parts the lake has of it, and where rows are from.
+
+    `number`: in the name of the new part, where a task puts it into a bucket itself.
+    """
 
     lake: str
     folder: str
@@ -42,6 +47,7 @@ class DayTask(msgspec.Struct, frozen=True):
     parts: tuple[Part, ...]
     places: list[Place]
     handed: Handed | None = None
+    number: int = 0
 
 
 class DayWritten(msgspec.Struct, frozen=True):
@@ -58,11 +64,22 @@ class DayWritten(msgspec.Struct, frozen=True):
 
 def write_day(task: DayTask, progress: Progress) -> DayWritten:
     """Write a day in a process of its own, to files of this attempt's own: another may be at the same day."""
-    sorter = DaySorter(Path(task.folder))
     assert task.handed is not None
-    sorter.take_over(task.handed)
-    done = write_from(sorter, task, progress, f"{task.day}-{secrets.token_hex(8)}")
-    return msgspec.structs.replace(done, repeats=sorter.repeats)
+    with desk(task.folder) as own:
+        sorter = DaySorter(own.here)
+        sorter.take_over(moved(task.handed, own.fetched))
+        here = msgspec.structs.replace(task, folder=str(own.here))
+        done = write_from(sorter, here, progress, f"{task.day}-{secrets.token_hex(8)}")
+        (log,) = own.hand_over([done.rejects])
+        done = msgspec.structs.replace(done, repeats=sorter.repeats, rejects=log)
+        return _put(Lake(task.lake), done, task.number) if own.apart and done.part.rows else done
+
+
+def _put(lake: Lake, done: DayWritten, number: int) -> DayWritten:
+    """Put a part into the bucket, where the manifest will name it; the name is this attempt's own."""
+    part = msgspec.structs.replace(done.part, file=part_name(number, lake.store.nonce()))
+    lake.store.add([(Path(done.file), lake.place(part))])
+    return msgspec.structs.replace(done, file=str(lake.place(part)), part=part)
 
 
 def write_from(sorter: DaySorter, task: DayTask, progress: Progress, name: str = "") -> DayWritten:

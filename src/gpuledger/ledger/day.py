@@ -18,6 +18,7 @@ from gpuledger.lake.parts import FIRST, Firsts, SteadyGroup, first_of, open_part
 from gpuledger.lake.processes import Progress
 from gpuledger.lake.rows import without_conflicts
 from gpuledger.lake.sorting.order import device_names
+from gpuledger.lake.stores.path import place_of
 from gpuledger.ledger.changes import ERRORS
 from gpuledger.ledger.day_writer import TABLES, DayWriter
 from gpuledger.ledger.jobs.counts import JoinCounts, added
@@ -35,7 +36,7 @@ from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 class DayTask(msgspec.Struct, frozen=True):
     """One day to post, or a piece of it: its samples, the next day's, what to write, the stale devices (None: all).
 
-    `jobs`: whether job tables say who held its GPUs.
+    `part`, `next_part`: where they lie, in a folder or a bucket; `jobs`: whether job tables say who held its GPUs.
     """
 
     lake: str
@@ -63,8 +64,10 @@ def post_day(task: DayTask, progress: Progress) -> DayDone:
     """Post a day and write its tables under the task's generation. Whoever gave the task commits them."""
     ledger = Ledger(Lake(task.lake))
     stale = None if task.stale is None else set(task.stale)
-    edges = first_samples(Path(task.next_part)) if task.next_part else {}
-    with open_part(Path(task.part)) as file:
+    wanted = [place_of(part) for part in (task.part, task.next_part) if part]
+    here = ledger.lake.store.local(wanted)
+    edges = first_samples(here[1]) if task.next_part else {}
+    with open_part(here[0]) as file:
         groups, noted = list(_groups_with(file, stale)), steady_groups(file)
         size = -(-len(groups) // task.pieces)
         groups = groups[task.piece * size : (task.piece + 1) * size]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from msgspec.structs import replace
 
@@ -14,6 +13,7 @@ from gpuledger.lake.engines.engine import Engine, everywhere
 from gpuledger.lake.jobs.store import read_manifest
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import merge_day
+from gpuledger.lake.stores.path import place_of
 from gpuledger.ledger.day import DayDone, DayTask, post_day
 from gpuledger.ledger.facts import rules_fingerprint
 from gpuledger.ledger.jobs.counts import JoinCounts, added
@@ -111,9 +111,9 @@ def _prepare(
     held = read_manifest(lake).of_day(day)
     posted = PostedDay(day, generation, part_ids(manifest, day), part_ids(manifest, _next(day)), 0, 0, rules, jobs=held)
     part = merge_day(lake, day)
-    after = everywhere(lake.path(merge_day(lake, _next(day)))) if manifest.of_day(_next(day)) else None
+    after = everywhere(lake.place(merge_day(lake, _next(day)))) if manifest.of_day(_next(day)) else None
     wanted = None if devices is None else tuple(sorted(devices))
-    where = everywhere(lake.root), day, everywhere(lake.path(part))
+    where = everywhere(lake.root), day, everywhere(lake.place(part))
     task = DayTask(*where, after, generation, wanted, limits, jobs=bool(held))
     return task, posted, part.rows
 
@@ -143,7 +143,7 @@ def _posted(pieces: list[DayTask], engine: Engine, several: int, progress: Progr
     if several <= 1:
         yield from (post_day(p, lambda _stage, rows: progress(rows)) for p in pieces)
         return
-    with engine.runner(several, [Path(pieces[0].lake) / "manifest.json"]) as runner:
+    with engine.runner(several, [place_of(pieces[0].lake) / "manifest.json"]) as runner:
         for _, done in runner.run(post_day, pieces, lambda _stage, rows: progress(rows)):
             yield done
 

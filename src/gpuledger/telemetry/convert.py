@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -50,17 +51,26 @@ class Fault(NamedTuple):
 
 
 class Faults:
-    """The rows of one batch that cannot be used, each with the first fault found in it; `bad` marks them."""
+    """The rows of one batch that cannot be used, each with the first fault found in it; `bad` marks them.
 
-    def __init__(self, rows: int) -> None:
+    From `most` rows on they are counted only, by reason: `more`.
+    """
+
+    def __init__(self, rows: int, most: int) -> None:
         self.found: list[Fault] = []
+        self.more: Counter[str] = Counter()
         self.bad = np.zeros(rows, dtype=bool)
+        self._most = most
 
     def add(self, mask: np.ndarray, reason: str, column: str, values: pa.Array) -> None:
         """Note the rows of `mask` that had no fault so far."""
         rows = np.flatnonzero(mask & ~self.bad)
         if len(rows):
             self.bad[rows] = True
+            room = self._most - len(self.found)
+            if len(rows) > room:
+                self.more[reason] += len(rows) - room
+                rows = rows[:room]
             shown = as_python(values.take(pa.array(rows)))
             words = [f"{v:.15g}" if isinstance(v, float) else str(v)[:80] for v in shown]
             self.found += [Fault(n, reason, column, v) for n, v in zip(rows.tolist(), words, strict=True)]
@@ -70,7 +80,8 @@ class Faults:
 class Converted:
     """A batch in the schema's columns with the faulty rows left out, those rows' faults, and what is not known.
 
-    `label_rows`: where a label may stand in several source columns, how many rows have it from which.
+    `label_rows`: where a label may stand in several source columns, how many rows have it from which; `more`: by
+    reason how many rows are faulty that `faults` has no room for.
     """
 
     table: pa.Table
@@ -78,11 +89,12 @@ class Converted:
     kept: np.ndarray
     notes: tuple[str, ...] = ()
     label_rows: Used = field(default_factory=Used)
+    more: Counter[str] = field(default_factory=Counter)
 
 
-def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Converted:
+def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader, most_faults: int = 1 << 60) -> Converted:
     """The batch in schema columns; labels as dictionaries, readings in the schema's units, NULL where silent."""
-    faults = Faults(batch.num_rows)
+    faults = Faults(batch.num_rows, most_faults)
     labels, used = read_labels(batch, bound)
     out: dict[str, pa.Array] = dict(labels)
     for column, word in bound.constants.items():
@@ -103,7 +115,8 @@ def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader) -> Convert
     table = pa.table(out)
     left_out = faults.bad | _silent(out, bound) if bound.mapping.wide else faults.bad
     kept = np.flatnonzero(~left_out)
-    return Converted(table.take(pa.array(kept)) if left_out.any() else table, faults.found, kept, tuple(notes), used)
+    table = table.take(pa.array(kept)) if left_out.any() else table
+    return Converted(table, faults.found, kept, tuple(notes), used, faults.more)
 
 
 def _reading(

@@ -10,17 +10,6 @@ from gpuledger.lake.stores.address import Address
 from s3_lakes import assert_whole, work, write
 
 
-@pytest.fixture
-def impatient(monkeypatch):
-    """Gives up after two seconds. Clients are opened anew, so that they know."""
-    from gpuledger.lake.stores import bucket
-
-    monkeypatch.setenv("GPULEDGER_STORE_WAIT", "2")
-    bucket._opened.cache_clear()
-    yield
-    bucket._opened.cache_clear()
-
-
 def test_a_server_that_goes_away_midway_leaves_the_lake_as_it_was(s3, place, tmp_path, impatient):
     first, second = write(tmp_path / "a.parquet"), write(tmp_path / "b.parquet", offset=100)
     work({"lake": place, "files": [first]})

@@ -23,6 +23,7 @@ from gpuledger.units import MS_PER_DAY, day_start_ms
 from s3_lakes import Writers, assert_whole, work, write
 
 LIMITS = load_thresholds(None)
+ON_BOTH = pytest.mark.parametrize("s3", ["s3_process", "gcs_process"], indirect=True, ids=["s3", "gs"])
 AGES = Ages(day_start_ms("2026-02-20"), MS_PER_DAY, MS_PER_DAY)
 
 
@@ -34,6 +35,7 @@ def keys(lake, folder):
     return {f.name for f in (lake.root / folder).glob("*/*.parquet")}
 
 
+@ON_BOTH
 def test_a_reader_that_has_begun_finishes_after_a_tidy(place, tmp_path, monkeypatch):
     work({"lake": place, "files": [write(tmp_path / "a.parquet")]})
     monkeypatch.setenv("GPULEDGER_CACHE", str(tmp_path / "reader"))  # nothing of the lake is here yet
@@ -47,6 +49,7 @@ def test_a_reader_that_has_begun_finishes_after_a_tidy(place, tmp_path, monkeypa
     assert samples(Books(Lake(place), Scope())) == 120
 
 
+@ON_BOTH
 def test_replaced_files_go_after_a_while(place, tmp_path, monkeypatch):
     lake = Lake(place)
     for i in range(2):
@@ -63,6 +66,7 @@ def test_replaced_files_go_after_a_while(place, tmp_path, monkeypatch):
     assert assert_whole(lake) == 480
 
 
+@ON_BOTH
 def test_what_a_killed_writer_left_is_swept_by_age(place, tmp_path, monkeypatch):
     lake = Lake(place)
     work({"lake": place, "files": [write(tmp_path / "a.parquet")]})
@@ -122,6 +126,7 @@ def test_a_bound_that_is_not_a_size(monkeypatch, text):
         cache.most_bytes()
 
 
+@ON_BOTH
 def test_small_files_of_a_bucket_read_as_paths_do(place):
     file = StorePath(place) / "counted" / "a.json"
     assert not file.exists()
@@ -154,6 +159,7 @@ def test_local_lakes_do_not_load_the_library(tmp_path):
     )
 
 
+@ON_BOTH
 def test_a_file_larger_than_a_request_arrives_whole(place, tmp_path, monkeypatch):
     monkeypatch.setattr(bucket, "_PIECE", 1 << 20)
     lake, content = Lake(place), os.urandom((6 << 20) + 17)
@@ -164,6 +170,7 @@ def test_a_file_larger_than_a_request_arrives_whole(place, tmp_path, monkeypatch
     assert Lake(place).store.local([target])[0].read_bytes() == content
 
 
+@ON_BOTH
 def test_a_turn_whose_answer_was_lost_is_not_taken_for_another_writer(s3, place):
     """The server is away from the moment it carried out the renewal until after the client has given up."""
     lock = Lake(place).store

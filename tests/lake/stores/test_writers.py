@@ -15,6 +15,8 @@ from gpuledger.lake.stores.lease import Overtaken
 from gpuledger.ledger.engine import post_lake
 from s3_lakes import Writers, assert_whole, lines_samples, work, write
 
+pytestmark = pytest.mark.parametrize("s3", ["s3_process", "gcs_process"], indirect=True, ids=["s3", "gs"])
+
 
 @pytest.fixture
 def writers(s3):

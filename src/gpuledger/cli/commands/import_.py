@@ -77,7 +77,7 @@ def command(
             document = with_jobs(document, jobs_document(*add_tables(lake_dir, tables, zone, stages), lake_dir))
     give(document, screen)
     if result.rows_rejected:
-        screen.say(f"every rejected row, with its file, row, column and value: {result.rejects_file}")
+        screen.say(f"rejected rows, each with its file, row, column and value: {result.rejects_file}")
     where = "" if str(lake_dir) == "gpuledger-data" else f" --lake {lake_dir}"
     screen.say(f"next: gpuledger analyze{where} --out report")
     return FOUND_PROBLEMS if fail_on == "rejects" and result.rows_rejected else 0

@@ -33,7 +33,7 @@ def command(screen: Screen, files: tuple[Path, ...], lake_dir: Path, zone: str |
         result, owners = add_tables(lake_dir, files, zone, stages)
     give(jobs_document(result, owners, lake_dir), screen)
     if result.rows_rejected:
-        screen.say(f"every rejected row, with its file, row, column and value: {result.rejects_file}")
+        screen.say(f"rejected rows, each with its file, row, column and value: {result.rejects_file}")
     where = "" if str(lake_dir) == "gpuledger-data" else f" --lake {lake_dir}"
     screen.say(f"next: gpuledger audit{where} --by user")
     return FOUND_PROBLEMS if fail_on == "rejects" and result.rows_rejected else 0

@@ -6,7 +6,6 @@ sent the task, and the files and folders it works on.
 
 from __future__ import annotations
 
-import os
 import socket
 import zlib
 from collections import Counter
@@ -15,13 +14,19 @@ from pathlib import Path
 
 import msgspec
 
+from gpuledger.errors import GpuledgerError
 from gpuledger.lake.engines.engine import everywhere
 from gpuledger.lake.processes import Answer, Order, carried_out
+from gpuledger.lake.stores.path import StorePath
 from gpuledger.quick_start import without_pandas
 from gpuledger.version import __version__
 
 # Files up to here are compared by content: a folder of the same name may be another one on that node.
 _COMPARED_BYTES = 1 << 20
+NO_BUCKET = (
+    "give every node the same endpoint and credentials of the object store, in the environment of ray start; "
+    "or run without a cluster: --engine local"
+)
 
 
 class Sight(msgspec.Struct, frozen=True):
@@ -50,15 +55,20 @@ class Returned(msgspec.Struct, frozen=True):
 
 
 def sights(paths: Iterable[str | Path]) -> tuple[Sight, ...]:
-    """Files and folders as this machine sees them; addresses of object stores are the same everywhere."""
-    return tuple(_sight(everywhere(path)) for path in paths if "://" not in str(path))
+    """Files, folders and objects as this machine sees them."""
+    return tuple(_sight(everywhere(path)) for path in paths)
 
 
 def _sight(path: str) -> Sight:
-    if not os.path.isfile(path):  # noqa: PTH113
+    place = _place(path)
+    if not place.is_file():
         return Sight(path)
-    size = os.path.getsize(path)  # noqa: PTH202
-    return Sight(path, size, zlib.crc32(Path(path).read_bytes()) if size <= _COMPARED_BYTES else -1)
+    size = place.stat().st_size
+    return Sight(path, size, zlib.crc32(place.read_bytes()) if size <= _COMPARED_BYTES else -1)
+
+
+def _place(path: str) -> Path:
+    return StorePath(path) if "://" in path else Path(path)
 
 
 def attempt(sent: bytes) -> bytes:
@@ -78,9 +88,14 @@ def _refused(asked: Sent, node: str) -> Answer | None:
         hint = f'install one version everywhere: pip install "gpuledger=={asked.version}" on every node'
         return Answer(kind="InputError", error=words, hint=hint)
     for seen in asked.shared:
-        if not os.path.exists(seen.path):  # noqa: PTH110
-            return Answer(kind="LakeError", error=f"node {node} of the cluster cannot see {seen.path}", hint=asked.hint)
-        if _sight(seen.path) != seen:
+        words = f"node {node} of the cluster cannot see {seen.path}"
+        try:
+            found = _sight(seen.path) if _place(seen.path).exists() else None
+        except GpuledgerError as error:
+            return Answer(kind="LakeError", error=f"{words}: {error.message}", hint=f"on every node, {error.hint}")
+        if found is None:
+            return Answer(kind="LakeError", error=words, hint=NO_BUCKET if "://" in seen.path else asked.hint)
+        if found != seen:
             words = f"node {node} of the cluster has another {seen.path} than this machine"
-            return Answer(kind="LakeError", error=words, hint=asked.hint)
+            return Answer(kind="LakeError", error=words, hint=NO_BUCKET if "://" in seen.path else asked.hint)
     return None

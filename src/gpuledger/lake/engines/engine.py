@@ -39,6 +39,11 @@ class Engine(Protocol):
         """What the user calls it."""
         ...
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether tasks may run on other machines."""
+        ...
+
     def ready(self) -> None:
         """Fail now where it cannot be reached."""
         ...
@@ -59,6 +64,7 @@ class Local:
     """Processes of this machine: as many as are asked for, else one per core where it is worth it."""
 
     name = "local"
+    elsewhere = False
 
     def __init__(self, processes: int | None = None) -> None:
         self._processes = processes

@@ -42,6 +42,8 @@ NOT_SHARED = (
 class OnRay:
     """A Ray cluster; connected when it is first asked."""
 
+    elsewhere = True
+
     def __init__(self, name: str) -> None:
         self.name = name
 

@@ -38,8 +38,9 @@ MANY_ROWS = 1 << 17
 class DaySorter:
     """Takes tables in any order, gives days of whole devices in order."""
 
-    def __init__(self, spill_dir: Path) -> None:
-        self._spill_dir = spill_dir
+    def __init__(self, spill_dir: Path, *, by_day: bool = False) -> None:
+        """`by_day`: no file has rows of two days, so that a machine that wants one day fetches nothing else."""
+        self._spill_dir, self._by_day = spill_dir, by_day
         self._series = Series()
         self._waiting: list[Narrow] = []
         self._waiting_rows = 0
@@ -204,10 +205,10 @@ class DaySorter:
 
     def _spill(self) -> None:
         """Move what is held in memory to files, a record batch a slice; a file for each set of columns."""
-        by_columns: dict[tuple[str, ...], list[tuple[Slice, pa.Table]]] = defaultdict(list)
+        files: dict[tuple[int, tuple[str, ...]], list[tuple[Slice, pa.Table]]] = defaultdict(list)
         for note, table in self._held:
-            by_columns[tuple(table.column_names)].append((note, table))
-        for held in by_columns.values():
+            files[note.day if self._by_day else 0, tuple(table.column_names)].append((note, table))
+        for held in files.values():
             path = self._spill_dir / f"run-{len(self._runs)}.arrow"
             # Not packed: it is mapped into memory to be read, and only the rows wanted are touched.
             with pa.OSFile(str(path), "wb") as sink, ipc.new_file(sink, held[0][1].schema) as writer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -54,6 +54,13 @@ class Piece:
     slice: Slice
     table: pa.Table | None
     run: int
+
+
+def moved(handed: Handed, move: Callable[[list[str]], list[str]]) -> Handed:
+    """The same rows, in files that were moved: `move` returns where to."""
+    files = move([run.file for run in handed.runs])
+    runs = [msgspec.structs.replace(run, file=file) for run, file in zip(handed.runs, files, strict=True)]
+    return msgspec.structs.replace(handed, runs=runs)
 
 
 def shares_of(pieces: Sequence[Piece], rows: int, first: str = "", last: str = "\U0010ffff") -> Iterator[list[str]]:

@@ -89,7 +89,9 @@ class StorePath(PosixPath):
         seconds = int(found.modified_s)
         # Servers keep whole seconds; the mark of the content makes up the rest.
         at = (seconds, seconds, seconds)
-        numbers = {"st_mtime_ns": seconds * 10**9 + zlib.crc32(repr(found.mark).encode()) % 10**9}
+        # A listing has fewer marks of an object than the object itself.
+        mark = found.mark.e_tag or found.mark.version or ""
+        numbers = {"st_mtime_ns": seconds * 10**9 + zlib.crc32(mark.encode()) % 10**9}
         return os.stat_result((stat.S_IFREG | 0o644, 0, 0, 1, 0, 0, found.size, *at), numbers)
 
     def lstat(self) -> os.stat_result:

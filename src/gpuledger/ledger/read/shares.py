@@ -63,12 +63,18 @@ def added_up(books: Books, kept_apart: tuple[str, ...]) -> Added:
     tasks = [
         DaysTask(where, books.scope, books.limits, tuple(some), kept_apart) for some in _shares(books.days, several)
     ]
-    with engine.runner(several, [Path(where) / "manifest.json"]) as runner:
+    # A file that never changes: the manifest may, while this reads.
+    with engine.runner(several, [_first_file(books)]) as runner:
         done = dict(runner.run(add_days, tasks, lambda _stage, _rows: None))
     whole = Added()
     for number in sorted(done):
         _take(whole, done[number], books, kept_apart)
     return whole
+
+
+def _first_file(books: Books) -> Path:
+    first = books.days[0]
+    return Ledger(books.lake).file(first.day, first.generation, DAYS if first.daily else "lines")
 
 
 def _size(books: Books) -> int:

@@ -29,9 +29,7 @@ def read_trace(path: Path, *, series: str | None = None, gaps: Gaps = "refuse") 
     table, name = _table(path), path.name
     if table.num_rows == 0:
         raise FileFault(path, "the trace is empty", hint="give a file with a row for each request or each step")
-    if table.num_rows > MOST_ROWS:
-        problem = f"{table.num_rows:,} rows are more than {MOST_ROWS:,}"
-        raise FileFault(path, problem, hint="add the requests up to rates, such as one row per minute")
+    _refuse_many(path, table.num_rows)
     roles = roles_of(str(path), table.column_names)
     rows, label = np.ones(table.num_rows, dtype=bool), ""
     if roles.series and (roles.rate or series is not None):
@@ -52,6 +50,12 @@ def read_trace(path: Path, *, series: str | None = None, gaps: Gaps = "refuse") 
     return _requests(path, source, roles, when, table)
 
 
+def _refuse_many(path: Path, rows: int) -> None:
+    if rows > MOST_ROWS:
+        problem = f"{rows:,} rows are more than {MOST_ROWS:,}"
+        raise FileFault(path, problem, hint="add the requests up to rates, such as one row per minute")
+
+
 def _table(path: Path) -> pa.Table:
     found = _read(path)
     repeated = [name for name, times in Counter(found.column_names).items() if times > 1]
@@ -69,6 +73,7 @@ def _read(path: Path) -> pa.Table:
         if head == b"PAR1":
             with pq.ParquetFile(path) as file:
                 refuse_claims(path, file.metadata.num_rows)
+                _refuse_many(path, file.metadata.num_rows)
                 return file.read()
         if not head:
             raise FileFault(path, "the trace is empty", hint="give a file with a row for each request or each step")
