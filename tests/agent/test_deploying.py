@@ -222,7 +222,7 @@ class TestCommand:
 
     @pytest.mark.parametrize(
         "wrong",
-        [["--lake", "lake"], ["--lake", "/a b"], ["--lake", "/a", "--spool-max", "much"],
+        [["--lake", "lake"], ["--lake", "/a b"], ["--lake", "s3://"], ["--lake", "gs:///lake"], ["--lake", "/a", "--spool-max", "much"],
          ["--lake", "/a", "--every", "2d"], ["--lake", "/a", "--image", "x\ny"], ["--lake", "/a", "--hz", "0"]],
     )  # fmt: skip
     def test_what_cannot_be_filled_in_is_refused(self, wrong, capsys):

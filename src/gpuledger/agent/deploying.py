@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from gpuledger import __version__
 from gpuledger.catalog.files import data_dir
 from gpuledger.errors import InputError, MissingExtra, UnknownName, map_os_error
+from gpuledger.lake.stores.address import address_in
 from gpuledger.units import size_bytes
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ _FILES = {
 KINDS = tuple(sorted(_FILES))
 # What goes into files of three languages must be plain in all of them.
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+=,~-]+")
-_REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://")
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Place:
     @property
     def remote(self) -> bool:
         """Whether the lake is on an object store rather than in a folder."""
-        return _REMOTE.match(self.lake) is not None
+        return address_in(self.lake) is not None
 
 
 def contents_of(kind: str, place: Place) -> dict[str, str]:
