@@ -125,6 +125,30 @@ def test_the_grace_of_the_agent_fits_into_that_of_the_pod(place):
     assert size_bytes(limit) > size_bytes(place.spool_max) > LEAST_SPOOL
 
 
+@pytest.mark.parametrize("kind", KUBERNETES)
+def test_copies_of_a_bucket_fit_into_the_volume_they_are_on(kind):
+    """A pod that outgrows an emptyDir is evicted."""
+    for spec in pod_specs(kind, PLACES["bucket-nvml"]):
+        (container,) = (c for c in (*spec.get("initContainers", ()), *spec["containers"]) if "envFrom" in c)
+        env = {e["name"]: e.get("value", "") for e in container["env"]}
+        folder = Path(env["GPULEDGER_CACHE"])
+        mount = max((m for m in container["volumeMounts"] if folder.is_relative_to(m["mountPath"])),
+                    key=lambda m: len(m["mountPath"]))  # fmt: skip
+        volume = next(v for v in spec["volumes"] if v["name"] == mount["name"])
+        if "emptyDir" in volume:
+            assert size_bytes(volume["emptyDir"]["sizeLimit"]) >= 4 * size_bytes(env["GPULEDGER_CACHE_SIZE"])
+        else:
+            assert size_bytes(env["GPULEDGER_CACHE_SIZE"]) < 1 << 30
+
+
+@pytest.mark.parametrize("kind", ["systemd", "slurm"])
+def test_units_and_scripts_name_a_small_cache(kind):
+    texts = contents_of(kind, PLACES["bucket-nvml"])
+    for name in {"gpuledger-agent.service", "epilog.sh"} & set(texts):
+        assert "/var/cache/gpuledger" in texts[name]
+        assert "GPULEDGER_CACHE_SIZE" in texts[name]
+
+
 def test_scripts_pass_shellcheck(place, tmp_path):
     written = [f for f in write_files("slurm", place, tmp_path) if f.suffix == ".sh"]
     assert len(written) == 2
@@ -222,7 +246,8 @@ class TestCommand:
 
     @pytest.mark.parametrize(
         "wrong",
-        [["--lake", "lake"], ["--lake", "/a b"], ["--lake", "s3://"], ["--lake", "gs:///lake"], ["--lake", "/a", "--spool-max", "much"],
+        [["--lake", "lake"], ["--lake", "/a b"], ["--lake", "s3://"], ["--lake", "gs:///lake"],
+         ["--lake", "/a", "--spool-max", "much"],
          ["--lake", "/a", "--every", "2d"], ["--lake", "/a", "--image", "x\ny"], ["--lake", "/a", "--hz", "0"]],
     )  # fmt: skip
     def test_what_cannot_be_filled_in_is_refused(self, wrong, capsys):

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 SPOOL = "/var/lib/gpuledger/spool"
+# Where an agent keeps copies of the files it put into a bucket, and how large they may grow.
+CACHE, CACHE_SIZE = "/var/lib/gpuledger/cache", "256MiB"
 _FILES = {
     "kubernetes": {"agent.yaml": "kubernetes.agent.yaml.j2", "tidy.yaml": "kubernetes.tidy.yaml.j2"},
     "sidecar": {"sidecar.yaml": "sidecar.yaml.j2"},
@@ -92,6 +94,8 @@ def contents_of(kind: str, place: Place) -> dict[str, str]:
         "program": place.program or _program(),
         # Room for the batch that is sealed before the oldest goes.
         "spool_limit": f"{spool_max * 5 // 4 // (1 << 20)}Mi",
+        "cache": CACHE,
+        "cache_size": CACHE_SIZE,
         "pins": _pins(place) if kind == "image" else (),
     }
     made = {}

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -31,6 +32,9 @@ from gpuledger.lake.staging import (
 )
 from gpuledger.lake.stores.folder import sync, write_atomically
 from gpuledger.lake.stores.store import open_store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["MANIFEST_VERSION", "Lake", "Manifest", "Part", "sync", "write_atomically"]
 
@@ -114,6 +118,10 @@ class Lake:
     def paths(self, parts: Sequence[Part]) -> list[Path]:
         """The files of parts, on this machine."""
         return self.store.local([self.place(part) for part in parts])
+
+    def source(self, part: Part) -> pa.NativeFile | None:
+        """The file of a part to read pieces of, without a copy; None where it is on this machine."""
+        return self.store.source(self.place(part))
 
     @contextlib.contextmanager
     def staging(self) -> Iterator[Path]:

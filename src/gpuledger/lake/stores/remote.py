@@ -12,18 +12,22 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpuledger.errors import map_os_error
 from gpuledger.lake.stores.bucket import Bucket, bucket_of
-from gpuledger.lake.stores.cache import cache_folder, machine_name, note_use, state_folder, trim
+from gpuledger.lake.stores.cache import cache_folder, machine_name, most_bytes, note_use, state_folder, trim
 from gpuledger.lake.stores.faults import gone
 from gpuledger.lake.stores.folder import file_lock, sync
 from gpuledger.lake.stores.lease import NAME as LEASE
 from gpuledger.lake.stores.lease import Lease, Overtaken
 from gpuledger.lake.stores.path import StorePath
 
-# Copies are counted after this many bytes were added to them.
-_COUNT_AFTER = 1 << 30
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Copies are counted after this many bytes were added to them, or this share of their bound where it is small.
+_COUNT_AFTER, _COUNT_SHARE = 1 << 30, 8
 
 
 class Remote:
@@ -115,6 +119,12 @@ class Remote:
             self._trim()
         return copies
 
+    def source(self, file: Path) -> pa.NativeFile | None:
+        """An object to read pieces of; None where a copy of it is on this machine."""
+        from gpuledger.lake.stores.ranges import Ranges
+
+        return None if note_use(self._copy(file)) else Ranges(self.bucket, self._key(file)).opened()
+
     def next_number(self, before: int) -> int:
         """A larger number that no other writer can choose: counted in the high half, drawn in the low one."""
         return ((before >> 32) + 1) << 32 | secrets.randbits(32)
@@ -158,6 +168,6 @@ class Remote:
             ) from error
 
     def _trim(self) -> None:
-        if self._fresh_bytes >= _COUNT_AFTER:
+        if self._fresh_bytes >= min(_COUNT_AFTER, most_bytes() // _COUNT_SHARE):
             self._fresh_bytes = 0
             trim(self.copies)
