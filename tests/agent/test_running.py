@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from spools import START, keys, sealed_minutes, spool_at
+from spools import START, keys, record, sealed_minutes, spool_at
 
 import gpuledger
 from gpuledger.agent.listening import Address, Listener, address_of, families
@@ -120,13 +120,16 @@ def test_it_records_ships_answers_and_is_asked_to_end(agent):
     assert json.loads((one.lake / "agents" / "node-7.json").read_text())["shipped_rows"] > 0
 
 
-def test_killed_and_started_again_it_goes_on_and_loses_only_what_was_not_written(agent, tmp_path):
+def test_killed_and_started_again_it_goes_on_and_loses_only_what_was_not_written(agent, tmp_path, capsys):
     (tmp_path / "lake").write_text("the lake is away")
     first = agent()
     first.until(lambda: first.metric("ship_failures_total") >= 1 and list(first.spool.glob("outbox/*")))
     assert first.asked("/healthz") == "ok\n"  # a restart would not bring the lake back
+    first.until((first.spool / "status.json").exists)
     first.process.kill()
     first.process.communicate()
+    assert run(["agent", "status", "--spool", str(first.spool)]) == 1
+    assert "not recording: it ended without being stopped" in capsys.readouterr().out
     waiting = spool_at(first.spool)
     rows = sum(b.rows for b in waiting.batches()) + sum(p.rows for p in waiting.live.manifest().parts)
     assert rows > 0
@@ -229,14 +232,54 @@ def test_addresses():
 class TestStatus:
     def test_of_this_host(self, tmp_path, capsys):
         now = time.time_ns() // 1_000_000
-        lost = Loss(Why.SPOOL_FULL, 480, START, START + 59_000)
-        write_status(tmp_path, notes(at_ms=now, last_sample_ms=now - 3000, losses=(lost,)))
+        spool = spool_at(tmp_path)
+        record(spool, START, seconds=240)
+        spool.seal()
+        spool.lose(spool.batches(), Why.SPOOL_FULL)
+        write_status(tmp_path, notes(at_ms=now, last_sample_ms=now - 3000))
         assert run(["agent", "status", "--spool", str(tmp_path)]) == 0
         said = capsys.readouterr().out
-        assert "480 samples lost, 2026-01-20 00:00:00 to 00:00:59 UTC: the spool was full" in said
+        assert "480 samples lost, 2026-01-20 00:00:00 to 00:03:59 UTC: the spool was full" in said
         write_status(tmp_path, notes(at_ms=now - 600_000))
         assert run(["agent", "status", "--spool", str(tmp_path), "--json"]) == 1
         assert json.loads(capsys.readouterr().out)["unwell"] == ["h"]
+
+    def test_after_another_process_has_shipped(self, tmp_path, capsys):
+        """What an agent wrote before it ended is not what is there now."""
+        now = time.time_ns() // 1_000_000
+        spool, lake = spool_at(tmp_path / "spool"), tmp_path / "lake"
+        sealed_minutes(spool, 2)
+        spool.lose(spool.batches()[:1], Why.SPOOL_FULL)
+        earlier = {"waiting_rows": 413, "losses": (Loss(Why.SPOOL_FULL, 7, 0, 1),), "problem": "the lake is away"}
+        with spool.owned():  # the agent runs on
+            write_status(spool.root, notes(at_ms=now, last_sample_ms=now, **earlier))
+            assert run(["agent", "--once", "-q", "--spool", str(spool.root), "--lake", str(lake)]) == 0
+            assert run(["agent", "status", "--spool", str(spool.root)]) == 0
+            said = capsys.readouterr().out
+        assert "h: recording" in said
+        assert "0 samples waiting" in said
+        assert "120 shipped" in said
+        assert "120 samples lost" in said
+        assert "cannot ship" not in said
+        assert run(["agent", "status", "--lake", str(lake), "--json"]) == 0
+        (there,) = json.loads(capsys.readouterr().out)["agents"]
+        assert (there["waiting_rows"], there["shipped_rows"], there["state"]) == (0, 120, "running")
+
+    def test_one_broken_file_does_not_hide_the_other_hosts(self, tmp_path, capsys):
+        spool, lake = spool_at(tmp_path / "spool"), tmp_path / "lake"
+        sealed_minutes(spool, 1)
+        assert run(["agent", "--once", "--spool", str(spool.root), "--lake", str(lake), "-q"]) == 0
+        publish(Lake(lake), notes(host="fresh", at_ms=time.time_ns() // 1_000_000))
+        (lake / "agents" / "broken.json").write_text('{"host": 7')
+        assert run(["agent", "status", "--lake", str(lake)]) == 1
+        said = capsys.readouterr().out
+        assert "fresh: 0 GPUs, last shipped" in said
+        assert "broken.json: not the notes of an agent" in said
+        assert "next: delete it" in said
+        assert run(["agent", "status", "--lake", str(lake), "--json"]) == 1
+        found = json.loads(capsys.readouterr().out)
+        assert [a["host"] for a in found["agents"]] == ["fresh"]
+        assert len(found["unreadable"]) == 1
 
     def test_of_all_hosts_of_a_lake(self, tmp_path, capsys):
         spool = spool_at(tmp_path / "spool")

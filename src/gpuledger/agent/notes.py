@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from gpuledger.errors import LakeError
 from gpuledger.lake.json_files import file_name, read_json, write_json
 from gpuledger.lake.layout import Lake
 from gpuledger.recording.runs import RunNotes
@@ -104,7 +105,7 @@ class AgentNotes(msgspec.Struct, frozen=True, kw_only=True):
         """Why the agent does not do its work; empty where it does. A lake that cannot be reached is not its fault."""
         age_s = (now_ms - self.at_ms) / 1000
         if self.state != "running":
-            return "it was stopped"
+            return "it ended without being stopped" if self.state == "killed" else "it was stopped"
         if age_s > STALE_MS / 1000:
             return f"no sign of life for {age_s:.0f} s"
         if self.last_sample_ms is not None and self.at_ms - self.last_sample_ms > STALE_MS:
@@ -127,9 +128,10 @@ class AgentNotes(msgspec.Struct, frozen=True, kw_only=True):
     def line(self, now_ms: int) -> str:
         """The agent as one of many: what the lake knows of it since its last shipment."""
         devices = len(self.recording.devices) if self.recording else 0
-        ended = ", stopped" if self.state != "running" else ""
+        ended = f", {self.state}" if self.state != "running" else ""
+        shipped_ms = max(self.at_ms, self.last_ship_ms or 0)
         lost = f", {count(self.lost_rows, 'sample')} lost" if self.lost_rows else ""
-        return f"{self.host}: {count(devices, 'GPU')}, last shipped {_ago(self.at_ms, now_ms)}{ended}{lost}"
+        return f"{self.host}: {count(devices, 'GPU')}, last shipped {_ago(shipped_ms, now_ms)}{ended}{lost}"
 
 
 def _ago(at_ms: int | None, now_ms: int) -> str:
@@ -158,7 +160,12 @@ def publish(lake: Lake, notes: AgentNotes) -> None:
     write_json(lake.root / "agents" / f"{file_name(notes.host)}.json", notes, _WHAT)
 
 
-def read_agents(lake: Lake) -> list[AgentNotes]:
-    """The agents that ship to a lake, by host."""
-    files = sorted((lake.root / "agents").glob("*.json"))
-    return [read_json(file, AgentNotes, NOTES_VERSION, _WHAT) for file in files]
+def read_agents(lake: Lake) -> tuple[list[AgentNotes], list[LakeError]]:
+    """The agents that ship to a lake, by host; and what is wrong with notes that cannot be read."""
+    found, broken = [], []
+    for file in sorted((lake.root / "agents").glob("*.json")):
+        try:
+            found.append(read_json(file, AgentNotes, NOTES_VERSION, _WHAT, hint="delete it; the agent writes it again"))
+        except LakeError as error:
+            broken.append(error)
+    return found, broken

@@ -21,6 +21,7 @@ from gpuledger.agent.listening import Address, Listener
 from gpuledger.agent.notes import AgentNotes, Loss, Why, publish, with_loss, write_status
 from gpuledger.agent.shipping import Shipper, ShippingThread
 from gpuledger.agent.spool import Spool
+from gpuledger.agent.status import counted, status_of
 from gpuledger.errors import GpuledgerError, InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.recording.record import Recording
@@ -221,8 +222,8 @@ class Agent:
 
     def notes(self) -> AgentNotes:
         """What the agent did so far."""
-        state, waiting, recording = self.spool.state(), self.spool.batches(), self._recording
-        times = os.times()
+        recording, now, times = self._recording, counted(self.spool), os.times()
+        now["problem"] = now["problem"] or self._problem
         parts = self.spool.live.manifest().parts if self.spool.live.exists() else ()
         return AgentNotes(
             host=self._host,
@@ -233,19 +234,10 @@ class Agent:
             pid=os.getpid(),
             gpuledger=__version__,
             last_sample_ms=parts[-1].last_ms if parts else self._last_sample_ms,
-            last_ship_ms=state.last_ship_ms,
-            spool_bytes=self.spool.size_bytes(),
             spool_max_bytes=self._set.spool_max,
-            waiting_rows=sum(b.rows for b in waiting) + sum(p.rows for p in parts),
-            waiting_batches=len(waiting),
-            shipped_rows=state.shipped_rows,
-            shipped_batches=state.shipped_batches,
-            rejected_rows=state.rejected_rows,
-            failures=state.failures,
-            losses=state.losses,
-            problem=state.problem or self._problem,
             cpu_s=round(times.user + times.system, 3),
             recording=recording.notes() if recording else None,
+            **now,
         )
 
     def _write_status(self) -> None:
@@ -265,13 +257,15 @@ class Agent:
 
 def ship_once(settings: Settings) -> AgentNotes:
     """Seal and ship what a spool holds, next to a running agent or without one; raises where the lake cannot be
-    reached.
+    reached. The lake's notes of the agent, if one ever ran, are brought up to date.
     """
-    agent = Agent(settings, state="shipped")
+    agent, lake = Agent(settings, state="shipped"), Lake(settings.lake)
     agent.spool.prepare()
     agent.spool.seal()
     agent.spool.keep_within()
-    Shipper(agent.spool, Lake(settings.lake), settings.lake).ship()
+    Shipper(agent.spool, lake, settings.lake).ship()
+    if (of_agent := status_of(settings.spool)) is not None and lake.exists():
+        publish(lake, of_agent)
     return agent.notes()
 
 

@@ -90,8 +90,26 @@ class Spool:
     @contextlib.contextmanager
     def owned(self) -> Iterator[None]:
         """One agent per spool, so that no GPU is recorded twice."""
-        with self._lock("agent.lock", 0.0, "another agent records into this spool"):
+        # Not at once: `is_owned` holds the lock for an instant.
+        with self._lock("agent.lock", 0.5, "another agent records into this spool"):
             yield
+
+    def is_owned(self) -> bool | None:
+        """Whether an agent records into it at this moment; None where that cannot be known from here."""
+        try:
+            handle = os.open(self.root / "agent.lock", os.O_RDONLY)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return None
+        else:
+            return False
+        finally:
+            os.close(handle)
 
     @contextlib.contextmanager
     def shipping(self, wait_s: float) -> Iterator[None]:

@@ -24,26 +24,32 @@ def command(screen: Screen, spool: Path, lake_dir: Path | None) -> int:
     """
     import msgspec
 
-    from gpuledger.agent.notes import read_agents, read_status
+    from gpuledger.agent.notes import read_agents
+    from gpuledger.agent.status import status_of
     from gpuledger.lake.layout import Lake
 
     now_ms = time.time_ns() // 1_000_000
     if lake_dir is not None:
         lake = Lake(lake_dir)
         lake.require()
-        found, allowed_ms = read_agents(lake), 15 * 60_000
-        if not found:
+        (found, broken), allowed_ms = read_agents(lake), 15 * 60_000
+        if not found and not broken:
             raise InputError(f"no agent has shipped to {lake_dir} yet", hint=f"gpuledger agent --lake {lake_dir}")
-        problems = [n.host for n in found if n.state == "running" and now_ms - n.at_ms > allowed_ms]
+        problems = [n.host for n in found if n.state != "stopped" and now_ms - n.at_ms > allowed_ms]
     else:
-        here = read_status(spool)
+        here, broken = status_of(spool), []
         if here is None:
             raise InputError(f"no agent has run with the spool {spool}", hint="give its --spool, or start one")
         found = [here]
         problems = [here.host] if here.unwell(now_ms) else []
-    screen.answer({"now_ms": now_ms, "unwell": problems, "agents": msgspec.to_builtins(found)})
+    screen.answer(
+        {"now_ms": now_ms, "unwell": problems, "agents": msgspec.to_builtins(found)}
+        | ({"unreadable": [error.message for error in broken]} if broken else {})
+    )
     for notes in found:
         screen.say(*(notes.words(now_ms) if lake_dir is None else [notes.line(now_ms)]))
     if lake_dir is not None and problems:
         screen.say(f"silent for more than 15 min: {', '.join(problems)}")
-    return 1 if problems else 0
+    for error in broken:
+        screen.say(*str(error).splitlines())
+    return 1 if problems or broken else 0
