@@ -22,7 +22,7 @@ from spools import START, keys, record, sealed_minutes, spool_at
 
 import gpuledger
 from gpuledger.agent.listening import Address, Listener, address_of, families
-from gpuledger.agent.notes import AgentNotes, Loss, Why, publish, write_status
+from gpuledger.agent.notes import AgentNotes, Loss, Why, forget_nameless, publish, read_agents, write_status
 from gpuledger.agent.running import Agent, Settings
 from gpuledger.cli.app import run
 from gpuledger.devices.clock import Clock
@@ -117,7 +117,8 @@ def test_it_records_ships_answers_and_is_asked_to_end(agent):
     assert {(r["host"], r["cluster"], r["pod"], r["namespace"], r["workload"]) for r in rows} == {
         ("node-7", "prod", None, None, None)
     }
-    assert json.loads((one.lake / "agents" / "node-7.json").read_text())["shipped_rows"] > 0
+    (left,) = (one.lake / "agents").glob("node-7-*.json")
+    assert json.loads(left.read_text())["shipped_rows"] == notes["shipped_rows"]
 
 
 def test_killed_and_started_again_it_goes_on_and_loses_only_what_was_not_written(agent, tmp_path, capsys):
@@ -293,6 +294,32 @@ class TestStatus:
         publish(Lake(lake), notes(host="silent", at_ms=now - 3_600_000))
         assert run(["agent", "status", "--lake", str(lake)]) == 1
         assert "silent for more than 15 min: silent" in capsys.readouterr().out
+
+    def test_agents_of_one_host_keep_their_own_notes(self, tmp_path, capsys):
+        """As sidecars do, whose host is the node: what each lost stays known."""
+        lake, now = tmp_path / "lake", time.time_ns() // 1_000_000
+        for lost in (1, 2):
+            spool = spool_at(tmp_path / f"spool-{lost}")
+            sealed_minutes(spool, 1 + lost)
+            spool.lose(spool.batches()[:lost], Why.SPOOL_FULL)
+            write_status(spool.root, notes(host="node-7", state="stopped", at_ms=now - 2 * 86_400_000))
+            assert run(["agent", "--once", "-q", "--spool", str(spool.root), "--lake", str(lake)]) == 0
+        found, _ = read_agents(Lake(lake))
+        assert sorted((n.host, n.lost_rows) for n in found) == [("node-7", 120), ("node-7", 240)]
+        publish(Lake(lake), notes(host="done", state="stopped", at_ms=now - 2 * 86_400_000))
+        assert run(["agent", "status", "--lake", str(lake)]) == 0
+        said = capsys.readouterr().out
+        assert len(re.findall(r"node-7 \(spool [0-9a-f]{8}\): .* samples lost", said)) == 2
+        assert "1 more agent stopped over a day ago, all samples shipped" in said
+        assert "done" not in said
+
+    def test_notes_of_an_older_agent_give_way(self, tmp_path):
+        lake = Lake(tmp_path / "lake")
+        publish(lake, notes(host="old"))
+        publish(lake, notes(host="old", spool="0a1b2c3d"))
+        publish(lake, notes(host="other"))
+        forget_nameless(lake, "old")
+        assert sorted((n.host, n.spool) for n in read_agents(lake)[0]) == [("old", "0a1b2c3d"), ("other", "")]
 
     def test_where_none_ever_ran(self, tmp_path, capsys):
         assert run(["agent", "status", "--spool", str(tmp_path)]) == 2

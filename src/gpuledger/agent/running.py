@@ -18,7 +18,7 @@ from pathlib import Path
 
 from gpuledger import __version__
 from gpuledger.agent.listening import Address, Listener
-from gpuledger.agent.notes import AgentNotes, Loss, Why, publish, with_loss, write_status
+from gpuledger.agent.notes import AgentNotes, Loss, Why, forget_nameless, publish, with_loss, write_status
 from gpuledger.agent.shipping import Shipper, ShippingThread
 from gpuledger.agent.spool import Spool
 from gpuledger.agent.status import counted, status_of
@@ -80,7 +80,7 @@ class Agent:
         self._last_sample_ms: int | None = None
         self._seal_due_s = self._status_due_s = self._again_due_s = 0.0
         self._again_s = LOST_AGAIN_S[0]
-        self._state, self._problem, self._shown = state, "", ""
+        self._state, self._problem, self._shown, self._published = state, "", "", False
 
     def run(self) -> AgentNotes:
         """Record and ship until asked to end; the last notes."""
@@ -252,7 +252,11 @@ class Agent:
             self._say(notes.problem or "shipping works again")
 
     def _publish(self) -> None:
-        publish(self._lake, self.notes())
+        notes = self.notes()
+        publish(self._lake, notes)
+        if not self._published:
+            forget_nameless(self._lake, notes.host)
+            self._published = True
 
 
 def ship_once(settings: Settings) -> AgentNotes:

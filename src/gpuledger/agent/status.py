@@ -20,6 +20,7 @@ def counted(spool: Spool) -> dict[str, Any]:
     state, waiting = spool.state(), spool.batches()
     parts = spool.live.manifest().parts if spool.live.exists() else ()
     return {
+        "spool": state.id,
         "last_ship_ms": state.last_ship_ms,
         "spool_bytes": spool.size_bytes(),
         "waiting_rows": sum(b.rows for b in waiting) + sum(p.rows for p in parts),

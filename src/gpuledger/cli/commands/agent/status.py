@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from pathlib import Path
 
 import click
@@ -27,6 +28,7 @@ def command(screen: Screen, spool: Path, lake_dir: Path | None) -> int:
     from gpuledger.agent.notes import read_agents
     from gpuledger.agent.status import status_of
     from gpuledger.lake.layout import Lake
+    from gpuledger.units import count
 
     now_ms = time.time_ns() // 1_000_000
     if lake_dir is not None:
@@ -46,8 +48,13 @@ def command(screen: Screen, spool: Path, lake_dir: Path | None) -> int:
         {"now_ms": now_ms, "unwell": problems, "agents": msgspec.to_builtins(found)}
         | ({"unreadable": [error.message for error in broken]} if broken else {})
     )
-    for notes in found:
-        screen.say(*(notes.words(now_ms) if lake_dir is None else [notes.line(now_ms)]))
+    on_host = Counter(notes.host for notes in found)
+    shown = [notes for notes in found if lake_dir is None or not notes.is_past(now_ms)]
+    for notes in shown:
+        several = on_host[notes.host] > 1
+        screen.say(*(notes.words(now_ms) if lake_dir is None else [notes.line(now_ms, one_of_several=several)]))
+    if len(shown) < len(found):
+        screen.say(f"{count(len(found) - len(shown), 'more agent')} stopped over a day ago, all samples shipped")
     if lake_dir is not None and problems:
         screen.say(f"silent for more than 15 min: {', '.join(problems)}")
     for error in broken:
