@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,7 +12,8 @@ from spools import MIN, START, keys, record, spool_at
 
 from gpuledger.agent.shipping import Shipper
 from gpuledger.agent.spool import Spool
-from gpuledger.errors import LakeError
+from gpuledger.cli.app import run
+from gpuledger.errors import InputError, LakeError
 from gpuledger.lake.holding import rows_held
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import PartWriter, merge_day
@@ -116,3 +119,44 @@ def test_of_a_large_file_only_the_row_groups_of_its_devices_are_read(fleet, s3_p
     s3_process.fault(status=403, path="part-")
     with pytest.raises(LakeError, match="permission denied"):
         rows_held(here, here.manifest().parts, ["GPU-5"], START)
+
+
+class TestOtherUsers:
+    """Copies are posted and shipped as they are: no other user may have written them."""
+
+    def test_a_folder_that_another_user_made_first_is_refused(self, fleet, monkeypatch, tmp_path, capsys):
+        monkeypatch.delenv("GPULEDGER_CACHE")
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+        monkeypatch.setenv("HOME", "/nonexistent")
+        monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+        planted = tmp_path / f"gpuledger-{os.getuid()}"
+        planted.mkdir(mode=0o777)
+        if os.getuid():
+            pytest.skip("only root can give a folder to another user")
+        os.chown(planted, 12345, 12345)
+        assert run(["audit", "--lake", fleet.address, "--price", "2"]) == 2
+        said = capsys.readouterr().err
+        assert "belongs to another user" in said
+        assert "GPULEDGER_CACHE" in said
+        assert list(planted.iterdir()) == []
+
+    @pytest.mark.parametrize("planted", ["lakes", "lakes/NAME"])
+    def test_so_is_one_below_a_folder_that_was_named(self, fleet, planted):
+        if os.getuid():
+            pytest.skip("only root can give a folder to another user")
+        fleet.on("h1")
+        copies = Lake(fleet.address).store.copies
+        folder = copies if planted.endswith("NAME") else copies.parent
+        folder.mkdir(parents=True)
+        os.chown(folder, 12345, 12345)
+        fleet.minute("h1", 0)
+        with pytest.raises(InputError, match="belongs to another user"):
+            fleet.ship("h1")
+
+    def test_copies_are_for_one_user(self, fleet):
+        fleet.minute("h1", 0)
+        copies = Lake(fleet.address).store.copies
+        copies.mkdir(parents=True)
+        copies.chmod(0o777)
+        fleet.ship("h1")
+        assert copies.stat().st_mode & 0o777 == 0o700

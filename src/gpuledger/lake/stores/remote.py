@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from gpuledger.errors import map_os_error
 from gpuledger.lake.stores.bucket import Bucket, bucket_of
-from gpuledger.lake.stores.cache import cache_folder, machine_name, most_bytes, note_use, state_folder, trim
+from gpuledger.lake.stores.cache import cache_folder, machine_name, make_own, most_bytes, note_use, state_folder, trim
 from gpuledger.lake.stores.faults import gone
 from gpuledger.lake.stores.folder import file_lock, sync
 from gpuledger.lake.stores.lease import NAME as LEASE
@@ -40,10 +40,15 @@ class Remote:
         self.address = root.address
         self.copies = cache_folder(self.address)
         self.here = state_folder(self.address)
-        self.staging = self.copies / "staging"
+        self._own = False
         self._lease: Lease | None = None
         self._fresh_bytes = _COUNT_AFTER
         self._skew_s: float | None = None
+
+    @property
+    def staging(self) -> Path:
+        """Where work in progress is kept."""
+        return self._owned() / "staging"
 
     @property
     def bucket(self) -> Bucket:
@@ -60,10 +65,9 @@ class Remote:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """One writer at a time: among the processes of this machine by a lock file, among machines by a lease."""
-        self._make(self.copies)
-        bucket, folder = self.bucket, self.address.key
-        with file_lock(self.copies / "lock"):
-            lease = Lease(bucket, folder, machine_name(self.copies))
+        bucket, folder, copies = self.bucket, self.address.key, self._owned()
+        with file_lock(copies / "lock"):
+            lease = Lease(bucket, folder, machine_name(copies))
             with lease.held():
                 bucket.hold(folder)
                 self._lease, self._skew_s = lease, None
@@ -157,7 +161,15 @@ class Remote:
         return StorePath(file).address.key
 
     def _copy(self, file: Path) -> Path:
-        return self.copies / StorePath(file).relative_to(self.root).as_posix()
+        return self._owned() / StorePath(file).relative_to(self.root).as_posix()
+
+    def _owned(self) -> Path:
+        """The folder of the copies, after a look at who may write there."""
+        if not self._own:
+            for folder in (self.copies.parent, self.copies):
+                make_own(folder)
+            self._own = True
+        return self.copies
 
     def _make(self, folder: Path) -> None:
         try:
