@@ -45,6 +45,14 @@ _FILES = {
 KINDS = tuple(sorted(_FILES))
 # What goes into files of three languages must be plain in all of them.
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+=,~-]+")
+_FORMS = {
+    "image": re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/-]*(@sha256:[0-9a-f]{64})?"),
+    "namespace": re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"),
+}
+_EXAMPLES = {
+    "image": "for example registry.example.com/gpuledger:0.1.0",
+    "namespace": "Kubernetes takes small letters, digits and -, at most 63 of them",
+}
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,9 @@ class Place:
             if isinstance(value, str) and value and not _PLAIN.fullmatch(value):
                 hint = "use letters, digits and _ . / : @ % + = , ~ -"
                 raise InputError(f"{name} {value!r} has characters that cannot be put into these files", hint=hint)
+        for name, form in _FORMS.items():
+            if not form.fullmatch(getattr(self, name)):
+                raise InputError(f"{name} {getattr(self, name)!r} is not one", hint=_EXAMPLES[name])
         if self.device not in ("nvml", "amd"):
             raise UnknownName("device", self.device, ("nvml", "amd"))
         if not self.remote and not self.lake.startswith("/"):
@@ -132,6 +143,7 @@ def _templates() -> Environment:
         keep_trailing_newline=True,
     )
     found.filters["quoted"] = lambda text: shlex.quote(str(text))
+    found.filters["unit"] = lambda text: str(text).replace("%", "%%")  # systemd's own mark of what it fills in
     return found
 
 
@@ -142,13 +154,17 @@ def _program() -> str:
 
 
 def _pins(place: Place) -> list[tuple[str, str]]:
-    """gpuledger and everything it needs for that lake, with the versions installed here."""
+    """gpuledger and everything it needs for that lake and those GPUs, with the versions installed here."""
     pins: dict[str, str] = {}
     waiting = ["gpuledger"]
-    if place.remote:
-        if find_spec("obstore") is None:
-            raise MissingExtra("an image for a lake on an object store", "stores")
-        waiting.append("obstore")
+    needed = {
+        "obstore": (place.remote, "an image for a lake on an object store", "stores"),
+        "amdsmi": (place.device == "amd", "an image for AMD GPUs", "amd"),
+    }
+    for name, (is_needed, what, extra) in needed.items():
+        if is_needed and find_spec(name) is None:
+            raise MissingExtra(what, extra)
+        waiting += [name] * is_needed
     while waiting:
         name = re.sub(r"[-_.]+", "-", waiting.pop()).lower()
         if name in pins:

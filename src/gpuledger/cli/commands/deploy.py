@@ -14,7 +14,7 @@ from gpuledger.errors import InputError
 _NEXT = {
     "kubernetes": "kubectl apply -f {0}/agent.yaml -f {0}/tidy.yaml",
     "sidecar": "put your image and command into {0}/sidecar.yaml, then: kubectl apply -f {0}/sidecar.yaml",
-    "slurm": "copy {0} to every node; set Prolog and Epilog in slurm.conf; enable the systemd unit",
+    "slurm": "copy {0} to every node; set Prolog, Epilog and PrologFlags=Alloc in slurm.conf; enable the unit",
     "systemd": "cp {0}/* /etc/systemd/system/ && systemctl enable --now gpuledger-agent",
     "image": "docker build -t {1} -f {0}/Containerfile {0}",
 }
