@@ -236,7 +236,7 @@ def test_names_that_look_like_numbers_stay_text(change):
         assert spec["containers"][0]["image"] == place.image
 
 
-def test_a_tidy_job_told_to_keep_samples_keeps_them(tmp_path, capsys):
+def test_a_tidy_job_asked_to_keep_samples_keeps_them(tmp_path, capsys):
     """The comment in the file, followed to the letter."""
     (tidy,) = (
         s for s in pod_specs("kubernetes", Place(str(tmp_path / "lake"))) if s["containers"][0]["name"] == "tidy"

@@ -52,6 +52,7 @@ class Lake:
         self.root = self.store.root
         self._next_id = 0
         self._swept = False
+        self._read: tuple[bytes, Manifest] | None = None
 
     @property
     def ledger_dir(self) -> Path:
@@ -81,7 +82,10 @@ class Lake:
             return self.manifest() if self.exists() else Manifest()
         except OSError as error:
             raise map_os_error(error, file, "read") from error
-        return decode_manifest(file, raw)
+        before = self._read
+        if before is None or before[0] != raw:  # to compare takes a hundredth of reading it
+            self._read = before = (raw, decode_manifest(file, raw))
+        return before[1]
 
     def _refuse_remains(self) -> None:
         """Without its manifest a lake is not an empty lake: what is left of it must not be built over."""
@@ -225,6 +229,7 @@ class Lake:
     def _write(self, manifest: Manifest) -> None:
         content = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
         self.store.swap(self.root / "manifest.json", content)
+        self._read = (content, manifest)
 
     def sweep(self) -> None:
         """Delete the files that commits have replaced, and what killed work has left. Call inside `locked()`.

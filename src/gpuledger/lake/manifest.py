@@ -135,9 +135,9 @@ def _check(file: Path, manifest: Manifest) -> None:
     for day in {*manifest.days(), *filter(None, (manifest.closed_before,))}:
         if not is_day(day):
             raise LakeError(f"{file}: {day!r} is not a day (YYYY-MM-DD)", hint=_RESTORE)
-    for place in (*(p.place for p in manifest.parts), *manifest.replaced):
-        if not is_place(place):
-            raise LakeError(f"{file}: {place!r} is not the file of a part", hint=_RESTORE)
+    wrong = [p.place for p in manifest.parts if _PART_NAME.fullmatch(p.file) is None]  # their days are checked above
+    for place in (*wrong, *(r for r in manifest.replaced if not is_place(r))):
+        raise LakeError(f"{file}: {place!r} is not the file of a part", hint=_RESTORE)
 
 
 def is_day(text: str) -> bool:
