@@ -293,7 +293,14 @@ class TestStatus:
         assert run(["agent", "status", "--lake", str(lake)]) == 0
         publish(Lake(lake), notes(host="silent", at_ms=now - 3_600_000))
         assert run(["agent", "status", "--lake", str(lake)]) == 1
-        assert "silent for more than 15 min: silent" in capsys.readouterr().out
+        assert re.search(r"silent for more than 15 min.*: silent$", capsys.readouterr().out, re.MULTILINE)
+
+    def test_a_host_that_ships_every_hour_is_not_silent_before_that(self, tmp_path):
+        now = time.time_ns() // 1_000_000
+        hourly = notes(at_ms=now - 70 * 60_000, every_s=3600)
+        assert not hourly.is_silent(now)
+        assert hourly.is_silent(now + 90 * 60_000)
+        assert notes(at_ms=now - 16 * 60_000).is_silent(now)
 
     def test_agents_of_one_host_keep_their_own_notes(self, tmp_path, capsys):
         """As sidecars do, whose host is the node: what each lost stays known."""

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from spools import MIN, START, keys, record, sealed_minutes, spool_at
 
 import gpuledger
 from gpuledger.agent.notes import Why
-from gpuledger.agent.shipping import LAST_RETRY_S, Shipper
+from gpuledger.agent.shipping import LAST_RETRY_S, Shipper, first_s
 from gpuledger.agent.spool import Spool
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import cost_statement
@@ -78,6 +79,14 @@ def test_while_the_lake_is_away_batches_wait_and_then_all_arrive(spool, tmp_path
     assert ships.ship() == 240
     assert spool.state().problem == ""
     assert 54 <= ships.retry_s(60.0) <= 66
+
+
+@pytest.mark.parametrize("every_s", [60.0, 600.0])
+def test_hosts_that_start_together_ship_all_over_the_interval(every_s):
+    """A thousand hosts of a cluster that was started at once: each tenth of the interval gets its share."""
+    tenths = Counter(int(10 * first_s(every_s) / every_s) for _ in range(1000))
+    assert set(tenths) == set(range(10))
+    assert max(tenths.values()) < 180  # 100 are expected; eight times the spread that chance brings
 
 
 def test_a_share_that_was_unmounted_gets_no_second_lake(spool, tmp_path):

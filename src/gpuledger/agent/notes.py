@@ -21,6 +21,8 @@ from gpuledger.units import count, size, utc
 NOTES_VERSION = 1
 # An agent writes its status every ten seconds.
 STALE_MS = 60_000
+# An agent that has not shipped for this long, or for two and a half times its own interval, is silent.
+SILENT_MS = 15 * 60_000
 # What the notes of an agent that ended are shown for, where nothing of it is missing.
 PAST_MS = 24 * 3_600_000
 # Losses next to each other become one; this many are kept apart.
@@ -83,6 +85,7 @@ class AgentNotes(msgspec.Struct, frozen=True, kw_only=True):
     started_ms: int
     lake: str
     spool: str = ""
+    every_s: float = 60.0
     pid: int = 0
     gpuledger: str = ""
     last_sample_ms: int | None = None
@@ -128,6 +131,10 @@ class AgentNotes(msgspec.Struct, frozen=True, kw_only=True):
         if self.problem:
             out.append(f"  cannot ship to {self.lake}: {self.problem.splitlines()[0]}")
         return out + [f"  {loss.words()}" for loss in self.losses]
+
+    def is_silent(self, now_ms: int) -> bool:
+        """Whether it should have shipped since, and did not."""
+        return self.state != "stopped" and now_ms - self.at_ms > max(SILENT_MS, 2500 * self.every_s)
 
     def is_past(self, now_ms: int) -> bool:
         """Whether it ended a day ago or earlier, with every sample shipped."""

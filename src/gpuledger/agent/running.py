@@ -34,7 +34,8 @@ STATUS_S = 10.0
 RENEW_S = 24 * 3600.0
 LOST_AGAIN_S = (60.0, 600.0)
 LEAST_SPOOL = 16 << 20
-AWAY_SEAL_S = 300.0
+# Sealed more often than shipped, so that a shipment has all but the last minute.
+MOST_SEAL_S, AWAY_SEAL_S = 60.0, 300.0
 
 Say = Callable[[str], None]
 
@@ -97,7 +98,7 @@ class Agent:
             shipping = ShippingThread(self._shipper, self._set.every_s, self._publish)
             shipping.start()
             now = time.monotonic()
-            self._seal_due_s, self._status_due_s = now + self._set.every_s, now
+            self._seal_due_s, self._status_due_s = now + min(self._set.every_s, MOST_SEAL_S), now
             while not self._stop.wait(TURN_S):
                 self._turn(time.monotonic())
             return self._end(shipping)
@@ -127,7 +128,7 @@ class Agent:
         self._look(now)
         if now >= self._seal_due_s:
             # While the lake is away, fewer and larger batches wait for it.
-            self._seal_due_s = now + max(self._set.every_s, AWAY_SEAL_S if self._shipper.failing else 0.0)
+            self._seal_due_s = now + (AWAY_SEAL_S if self._shipper.failing else min(self._set.every_s, MOST_SEAL_S))
             self._seal()
         if now >= self._status_due_s:
             self._status_due_s = now + STATUS_S
@@ -231,6 +232,7 @@ class Agent:
             at_ms=time.time_ns() // 1_000_000,
             started_ms=self._started_ms,
             lake=self._set.lake,
+            every_s=self._set.every_s,
             pid=os.getpid(),
             gpuledger=__version__,
             last_sample_ms=parts[-1].last_ms if parts else self._last_sample_ms,

@@ -139,6 +139,11 @@ class Shipper:
                 file.unlink(missing_ok=True)
 
 
+def first_s(every_s: float) -> float:
+    """How long to wait for the first shipment: hosts that start together ship apart, all over the interval."""
+    return every_s * random.random()  # noqa: S311 - spreads hosts, guards nothing
+
+
 class ShippingThread:
     """Ships in a thread of its own: a lake that hangs does not hold up the recording."""
 
@@ -152,7 +157,7 @@ class ShippingThread:
         self._thread.start()
 
     def _run(self) -> None:
-        wait_s = self._every_s * random.uniform(0.1, 1.0)  # noqa: S311 - hosts that start together ship apart
+        wait_s = first_s(self._every_s)
         last = False
         while not last:
             self._due.wait(wait_s)

@@ -34,10 +34,10 @@ def command(screen: Screen, spool: Path, lake_dir: Path | None) -> int:
     if lake_dir is not None:
         lake = Lake(lake_dir)
         lake.require()
-        (found, broken), allowed_ms = read_agents(lake), 15 * 60_000
+        found, broken = read_agents(lake)
         if not found and not broken:
             raise InputError(f"no agent has shipped to {lake_dir} yet", hint=f"gpuledger agent --lake {lake_dir}")
-        problems = [n.host for n in found if n.state != "stopped" and now_ms - n.at_ms > allowed_ms]
+        problems = [n.host for n in found if n.is_silent(now_ms)]
     else:
         here, broken = status_of(spool), []
         if here is None:
@@ -56,7 +56,7 @@ def command(screen: Screen, spool: Path, lake_dir: Path | None) -> int:
     if len(shown) < len(found):
         screen.say(f"{count(len(found) - len(shown), 'more agent')} stopped over a day ago, all samples shipped")
     if lake_dir is not None and problems:
-        screen.say(f"silent for more than 15 min: {', '.join(problems)}")
+        screen.say(f"silent for more than 15 min and two of their shipments: {', '.join(problems)}")
     for error in broken:
         screen.say(*str(error).splitlines())
     return 1 if problems or broken else 0
