@@ -70,7 +70,7 @@ class Agent:
         self._set, self._say = settings, say
         self.spool = Spool(settings.spool, settings.spool_max)
         self._lake = Lake(settings.lake)
-        self._shipper = Shipper(self.spool, self._lake, settings.lake)
+        self._shipper = Shipper(self.spool, self._lake, settings.lake, say)
         self._stop = threading.Event()
         self._recording: Recording | None = None
         self._host = os.uname().nodename
@@ -261,7 +261,7 @@ class Agent:
             self._published = True
 
 
-def ship_once(settings: Settings) -> AgentNotes:
+def ship_once(settings: Settings, say: Say = lambda _words: None) -> AgentNotes:
     """Seal and ship what a spool holds, next to a running agent or without one; raises where the lake cannot be
     reached. The lake's notes of the agent, if one ever ran, are brought up to date.
     """
@@ -269,7 +269,7 @@ def ship_once(settings: Settings) -> AgentNotes:
     agent.spool.prepare()
     agent.spool.seal()
     agent.spool.keep_within()
-    Shipper(agent.spool, lake, settings.lake).ship()
+    Shipper(agent.spool, lake, settings.lake, say).ship()
     if (of_agent := status_of(settings.spool)) is not None and lake.exists():
         publish(lake, of_agent)
     return agent.notes()

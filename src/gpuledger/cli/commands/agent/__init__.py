@@ -59,10 +59,11 @@ def _run(screen: Screen, lake_dir: Path, spool: Path, labels: tuple[str, ...], o
         labels=labels_of(labels),
         listen=listen,
     )
-    if once:
-        notes = ship_once(settings)
-    else:
-        notes = Agent(settings, lambda words: screen.say(*words.splitlines(), err=True)).run()
+
+    def say(words: str) -> None:
+        screen.say(*words.splitlines(), err=True)
+
+    notes = ship_once(settings, say) if once else Agent(settings, say).run()
     import msgspec
 
     screen.answer(msgspec.to_builtins(notes))
