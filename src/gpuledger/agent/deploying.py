@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 SPOOL = "/var/lib/gpuledger/spool"
 # Where an agent keeps copies of the files it put into a bucket, and how large they may grow.
 CACHE, CACHE_SIZE = "/var/lib/gpuledger/cache", "256MiB"
-# One lake takes about 1,200 hosts at this interval (docs/agent.md).
+# One lake takes about 600 hosts at this interval (docs/agent.md).
 EVERY = "10m"
 _FILES = {
     "kubernetes": {"agent.yaml": "kubernetes.agent.yaml.j2", "tidy.yaml": "kubernetes.tidy.yaml.j2"},

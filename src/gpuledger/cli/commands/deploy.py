@@ -34,7 +34,7 @@ _NEXT = {
 )
 @click.option("--spool-max", default="2GiB", show_default=True, metavar="SIZE", help="Disk the agent may use per host.")
 @click.option("--every", default="10m", show_default=True, metavar="LENGTH",
-              help="Time between shipments; one lake takes about 1,200 hosts at 10m, 120 at 60s.")  # fmt: skip
+              help="Time between shipments; one lake takes about 600 hosts at 10m, 60 at 60s.")  # fmt: skip
 @click.option("--hz", type=float, default=1.0, show_default=True, help="Readings per second.")
 @click.option("--program", metavar="PATH", help="Where gpuledger is on the hosts.  [default: where it is here]")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
