@@ -23,12 +23,14 @@ def spool_at(root: Path, most: int = GIB) -> Spool:
     return spool
 
 
-def record(spool: Spool, from_ms: int, seconds: int = 60, gpus: int = 2, host: str = "h1") -> None:
+def record(
+    spool: Spool, from_ms: int, seconds: int = 60, gpus: int = 2, host: str = "h1", name: str = "GPU-{host}-{gpu}"
+) -> None:
     """Samples of some GPUs, one per second, in the spool's own lake."""
     parts = LiveParts(spool.live)
     batches = [
         Batch(
-            Facts(gpu, f"GPU-{host}-{gpu}", "NVIDIA H200"),
+            Facts(gpu, name.format(host=host, gpu=gpu), "NVIDIA H200"),
             {"host": host, "workload": "train"},
             COLUMNS,
             [(from_ms + 1000 * s, 0.9, 400.0 + gpu, (from_ms - START) + 400_000 * s) for s in range(seconds)],

@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from spools import START, keys, sealed_minutes, spool_at
+from spools import START, keys, record, sealed_minutes, spool_at
 
 import gpuledger
 from gpuledger.agent.listening import Address, Listener, address_of, families
-from gpuledger.agent.notes import AgentNotes, Loss, Why, publish, write_status
+from gpuledger.agent.notes import AgentNotes, Loss, Why, forget_nameless, publish, read_agents, write_status
 from gpuledger.agent.running import Agent, Settings
 from gpuledger.cli.app import run
 from gpuledger.devices.clock import Clock
@@ -117,16 +117,20 @@ def test_it_records_ships_answers_and_is_asked_to_end(agent):
     assert {(r["host"], r["cluster"], r["pod"], r["namespace"], r["workload"]) for r in rows} == {
         ("node-7", "prod", None, None, None)
     }
-    assert json.loads((one.lake / "agents" / "node-7.json").read_text())["shipped_rows"] > 0
+    (left,) = (one.lake / "agents").glob("node-7-*.json")
+    assert json.loads(left.read_text())["shipped_rows"] == notes["shipped_rows"]
 
 
-def test_killed_and_started_again_it_goes_on_and_loses_only_what_was_not_written(agent, tmp_path):
+def test_killed_and_started_again_it_goes_on_and_loses_only_what_was_not_written(agent, tmp_path, capsys):
     (tmp_path / "lake").write_text("the lake is away")
     first = agent()
     first.until(lambda: first.metric("ship_failures_total") >= 1 and list(first.spool.glob("outbox/*")))
     assert first.asked("/healthz") == "ok\n"  # a restart would not bring the lake back
+    first.until((first.spool / "status.json").exists)
     first.process.kill()
     first.process.communicate()
+    assert run(["agent", "status", "--spool", str(first.spool)]) == 1
+    assert "not recording: it ended without being stopped" in capsys.readouterr().out
     waiting = spool_at(first.spool)
     rows = sum(b.rows for b in waiting.batches()) + sum(p.rows for p in waiting.live.manifest().parts)
     assert rows > 0
@@ -229,14 +233,54 @@ def test_addresses():
 class TestStatus:
     def test_of_this_host(self, tmp_path, capsys):
         now = time.time_ns() // 1_000_000
-        lost = Loss(Why.SPOOL_FULL, 480, START, START + 59_000)
-        write_status(tmp_path, notes(at_ms=now, last_sample_ms=now - 3000, losses=(lost,)))
+        spool = spool_at(tmp_path)
+        record(spool, START, seconds=240)
+        spool.seal()
+        spool.lose(spool.batches(), Why.SPOOL_FULL)
+        write_status(tmp_path, notes(at_ms=now, last_sample_ms=now - 3000))
         assert run(["agent", "status", "--spool", str(tmp_path)]) == 0
         said = capsys.readouterr().out
-        assert "480 samples lost, 2026-01-20 00:00:00 to 00:00:59 UTC: the spool was full" in said
+        assert "480 samples lost, 2026-01-20 00:00:00 to 00:03:59 UTC: the spool was full" in said
         write_status(tmp_path, notes(at_ms=now - 600_000))
         assert run(["agent", "status", "--spool", str(tmp_path), "--json"]) == 1
         assert json.loads(capsys.readouterr().out)["unwell"] == ["h"]
+
+    def test_after_another_process_has_shipped(self, tmp_path, capsys):
+        """What an agent wrote before it ended is not what is there now."""
+        now = time.time_ns() // 1_000_000
+        spool, lake = spool_at(tmp_path / "spool"), tmp_path / "lake"
+        sealed_minutes(spool, 2)
+        spool.lose(spool.batches()[:1], Why.SPOOL_FULL)
+        earlier = {"waiting_rows": 413, "losses": (Loss(Why.SPOOL_FULL, 7, 0, 1),), "problem": "the lake is away"}
+        with spool.owned():  # the agent runs on
+            write_status(spool.root, notes(at_ms=now, last_sample_ms=now, **earlier))
+            assert run(["agent", "--once", "-q", "--spool", str(spool.root), "--lake", str(lake)]) == 0
+            assert run(["agent", "status", "--spool", str(spool.root)]) == 0
+            said = capsys.readouterr().out
+        assert "h: recording" in said
+        assert "0 samples waiting" in said
+        assert "120 shipped" in said
+        assert "120 samples lost" in said
+        assert "cannot ship" not in said
+        assert run(["agent", "status", "--lake", str(lake), "--json"]) == 0
+        (there,) = json.loads(capsys.readouterr().out)["agents"]
+        assert (there["waiting_rows"], there["shipped_rows"], there["state"]) == (0, 120, "running")
+
+    def test_one_broken_file_does_not_hide_the_other_hosts(self, tmp_path, capsys):
+        spool, lake = spool_at(tmp_path / "spool"), tmp_path / "lake"
+        sealed_minutes(spool, 1)
+        assert run(["agent", "--once", "--spool", str(spool.root), "--lake", str(lake), "-q"]) == 0
+        publish(Lake(lake), notes(host="fresh", at_ms=time.time_ns() // 1_000_000))
+        (lake / "agents" / "broken.json").write_text('{"host": 7')
+        assert run(["agent", "status", "--lake", str(lake)]) == 1
+        said = capsys.readouterr().out
+        assert "fresh: 0 GPUs, last shipped" in said
+        assert "broken.json: not the notes of an agent" in said
+        assert "next: delete it" in said
+        assert run(["agent", "status", "--lake", str(lake), "--json"]) == 1
+        found = json.loads(capsys.readouterr().out)
+        assert [a["host"] for a in found["agents"]] == ["fresh"]
+        assert len(found["unreadable"]) == 1
 
     def test_of_all_hosts_of_a_lake(self, tmp_path, capsys):
         spool = spool_at(tmp_path / "spool")
@@ -249,7 +293,40 @@ class TestStatus:
         assert run(["agent", "status", "--lake", str(lake)]) == 0
         publish(Lake(lake), notes(host="silent", at_ms=now - 3_600_000))
         assert run(["agent", "status", "--lake", str(lake)]) == 1
-        assert "silent for more than 15 min: silent" in capsys.readouterr().out
+        assert re.search(r"silent for more than 15 min.*: silent$", capsys.readouterr().out, re.MULTILINE)
+
+    def test_a_host_that_ships_every_hour_is_not_silent_before_that(self, tmp_path):
+        now = time.time_ns() // 1_000_000
+        hourly = notes(at_ms=now - 70 * 60_000, every_s=3600)
+        assert not hourly.is_silent(now)
+        assert hourly.is_silent(now + 90 * 60_000)
+        assert notes(at_ms=now - 16 * 60_000).is_silent(now)
+
+    def test_agents_of_one_host_keep_their_own_notes(self, tmp_path, capsys):
+        """As sidecars do, whose host is the node: what each lost stays known."""
+        lake, now = tmp_path / "lake", time.time_ns() // 1_000_000
+        for lost in (1, 2):
+            spool = spool_at(tmp_path / f"spool-{lost}")
+            sealed_minutes(spool, 1 + lost)
+            spool.lose(spool.batches()[:lost], Why.SPOOL_FULL)
+            write_status(spool.root, notes(host="node-7", state="stopped", at_ms=now - 2 * 86_400_000))
+            assert run(["agent", "--once", "-q", "--spool", str(spool.root), "--lake", str(lake)]) == 0
+        found, _ = read_agents(Lake(lake))
+        assert sorted((n.host, n.lost_rows) for n in found) == [("node-7", 120), ("node-7", 240)]
+        publish(Lake(lake), notes(host="done", state="stopped", at_ms=now - 2 * 86_400_000))
+        assert run(["agent", "status", "--lake", str(lake)]) == 0
+        said = capsys.readouterr().out
+        assert len(re.findall(r"node-7 \(spool [0-9a-f]{8}\): .* samples lost", said)) == 2
+        assert "1 more agent stopped over a day ago, all samples shipped" in said
+        assert "done" not in said
+
+    def test_notes_of_an_older_agent_give_way(self, tmp_path):
+        lake = Lake(tmp_path / "lake")
+        publish(lake, notes(host="old"))
+        publish(lake, notes(host="old", spool="0a1b2c3d"))
+        publish(lake, notes(host="other"))
+        forget_nameless(lake, "old")
+        assert sorted((n.host, n.spool) for n in read_agents(lake)[0]) == [("old", "0a1b2c3d"), ("other", "")]
 
     def test_where_none_ever_ran(self, tmp_path, capsys):
         assert run(["agent", "status", "--spool", str(tmp_path)]) == 2

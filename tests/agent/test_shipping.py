@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,8 +17,9 @@ import pytest
 from spools import MIN, START, keys, record, sealed_minutes, spool_at
 
 import gpuledger
+from gpuledger.agent.mounts import not_mounted
 from gpuledger.agent.notes import Why
-from gpuledger.agent.shipping import LAST_RETRY_S, Shipper
+from gpuledger.agent.shipping import LAST_RETRY_S, Shipper, first_s
 from gpuledger.agent.spool import Spool
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import cost_statement
@@ -80,6 +82,14 @@ def test_while_the_lake_is_away_batches_wait_and_then_all_arrive(spool, tmp_path
     assert 54 <= ships.retry_s(60.0) <= 66
 
 
+@pytest.mark.parametrize("every_s", [60.0, 600.0])
+def test_hosts_that_start_together_ship_all_over_the_interval(every_s):
+    """A thousand hosts of a cluster that was started at once: each tenth of the interval gets its share."""
+    tenths = Counter(int(10 * first_s(every_s) / every_s) for _ in range(1000))
+    assert set(tenths) == set(range(10))
+    assert max(tenths.values()) < 180  # 100 are expected; eight times the spread that chance brings
+
+
 def test_a_share_that_was_unmounted_gets_no_second_lake(spool, tmp_path):
     sealed_minutes(spool, 1)
     ships = shipper(spool, tmp_path / "mnt")
@@ -94,6 +104,40 @@ def test_a_share_that_was_unmounted_gets_no_second_lake(spool, tmp_path):
     (tmp_path / "mnt").rmdir()
     (tmp_path / "elsewhere").rename(tmp_path / "mnt")
     assert ships.ship() == 120
+
+
+def test_a_share_that_was_never_mounted_gets_no_lake(spool, tmp_path, monkeypatch):
+    """The first start of all, before the share is there: its mount point is an empty folder."""
+    share = tmp_path / "the share"
+    share.mkdir()
+    table = tmp_path / "fstab"
+    table.write_text(
+        "# <file system> <mount point>\n/dev/sda1 / ext4 defaults 0 1\nswap none swap sw 0 0\n"
+        f"nas:/gpus {str(share).replace(' ', chr(92) + '040')} nfs4 _netdev 0 0\n"
+    )
+    monkeypatch.setattr("gpuledger.agent.mounts.TABLE", table)
+    sealed_minutes(spool, 1)
+    said: list[str] = []
+    ships = Shipper(spool, Lake(share / "lake"), str(share / "lake"), said.append)
+    with pytest.raises(LakeError, match=r"nothing is mounted at .*the share") as refused:
+        ships.ship()
+    assert "mount" in refused.value.hint
+    assert list(share.iterdir()) == []
+    assert (len(spool.batches()), said) == (1, [])
+    mounted = tmp_path / "mountinfo"
+    mounted.write_text(f"36 35 0:42 / {str(share).replace(' ', chr(92) + '040')} rw shared:1 - nfs4 nas:/gpus rw\n")
+    monkeypatch.setattr("gpuledger.agent.mounts.MOUNTED", mounted)
+    assert ships.ship() == 120
+    assert said == [f"started a new lake: {share / 'lake'} held none"]
+    sealed_minutes(spool, 1, first=1)
+    ships.ship()
+    assert len(said) == 1
+
+
+def test_what_is_mounted_here_is_known():
+    """The real table of this machine: nothing that is mounted counts as missing."""
+    assert not_mounted(Path("/proc/self")) is None
+    assert not_mounted(Path("/")) is None
 
 
 def test_a_broken_batch_does_not_hold_up_the_others(spool, tmp_path):

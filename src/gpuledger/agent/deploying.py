@@ -19,12 +19,17 @@ from typing import TYPE_CHECKING, Any
 from gpuledger import __version__
 from gpuledger.catalog.files import data_dir
 from gpuledger.errors import InputError, MissingExtra, UnknownName, map_os_error
+from gpuledger.lake.stores.address import address_in
 from gpuledger.units import size_bytes
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
 SPOOL = "/var/lib/gpuledger/spool"
+# Where an agent keeps copies of the files it put into a bucket, and how large they may grow.
+CACHE, CACHE_SIZE = "/var/lib/gpuledger/cache", "256MiB"
+# One lake takes about 600 hosts at this interval (docs/agent.md).
+EVERY = "10m"
 _FILES = {
     "kubernetes": {"agent.yaml": "kubernetes.agent.yaml.j2", "tidy.yaml": "kubernetes.tidy.yaml.j2"},
     "sidecar": {"sidecar.yaml": "sidecar.yaml.j2"},
@@ -42,7 +47,14 @@ _FILES = {
 KINDS = tuple(sorted(_FILES))
 # What goes into files of three languages must be plain in all of them.
 _PLAIN = re.compile(r"[A-Za-z0-9_./:@%+=,~-]+")
-_REMOTE = re.compile(r"[a-z][a-z0-9+.-]*://")
+_FORMS = {
+    "image": re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:/-]*(@sha256:[0-9a-f]{64})?"),
+    "namespace": re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"),
+}
+_EXAMPLES = {
+    "image": "for example registry.example.com/gpuledger:0.1.0",
+    "namespace": "Kubernetes takes small letters, digits and -, at most 63 of them",
+}
 
 
 @dataclass(frozen=True)
@@ -56,7 +68,7 @@ class Place:
     device: str = "nvml"
     spool: str = SPOOL
     spool_max: str = "2GiB"
-    every: str = "60s"
+    every: str = EVERY
     hz: float = 1.0
     program: str = ""
 
@@ -65,6 +77,9 @@ class Place:
             if isinstance(value, str) and value and not _PLAIN.fullmatch(value):
                 hint = "use letters, digits and _ . / : @ % + = , ~ -"
                 raise InputError(f"{name} {value!r} has characters that cannot be put into these files", hint=hint)
+        for name, form in _FORMS.items():
+            if not form.fullmatch(getattr(self, name)):
+                raise InputError(f"{name} {getattr(self, name)!r} is not one", hint=_EXAMPLES[name])
         if self.device not in ("nvml", "amd"):
             raise UnknownName("device", self.device, ("nvml", "amd"))
         if not self.remote and not self.lake.startswith("/"):
@@ -76,7 +91,7 @@ class Place:
     @property
     def remote(self) -> bool:
         """Whether the lake is on an object store rather than in a folder."""
-        return _REMOTE.match(self.lake) is not None
+        return address_in(self.lake) is not None
 
 
 def contents_of(kind: str, place: Place) -> dict[str, str]:
@@ -92,6 +107,8 @@ def contents_of(kind: str, place: Place) -> dict[str, str]:
         "program": place.program or _program(),
         # Room for the batch that is sealed before the oldest goes.
         "spool_limit": f"{spool_max * 5 // 4 // (1 << 20)}Mi",
+        "cache": CACHE,
+        "cache_size": CACHE_SIZE,
         "pins": _pins(place) if kind == "image" else (),
     }
     made = {}
@@ -128,6 +145,7 @@ def _templates() -> Environment:
         keep_trailing_newline=True,
     )
     found.filters["quoted"] = lambda text: shlex.quote(str(text))
+    found.filters["unit"] = lambda text: str(text).replace("%", "%%")  # systemd's own mark of what it fills in
     return found
 
 
@@ -138,13 +156,17 @@ def _program() -> str:
 
 
 def _pins(place: Place) -> list[tuple[str, str]]:
-    """gpuledger and everything it needs for that lake, with the versions installed here."""
+    """gpuledger and everything it needs for that lake and those GPUs, with the versions installed here."""
     pins: dict[str, str] = {}
     waiting = ["gpuledger"]
-    if place.remote:
-        if find_spec("obstore") is None:
-            raise MissingExtra("an image for a lake on an object store", "stores")
-        waiting.append("obstore")
+    needed = {
+        "obstore": (place.remote, "an image for a lake on an object store", "stores"),
+        "amdsmi": (place.device == "amd", "an image for AMD GPUs", "amd"),
+    }
+    for name, (is_needed, what, extra) in needed.items():
+        if is_needed and find_spec(name) is None:
+            raise MissingExtra(what, extra)
+        waiting += [name] * is_needed
     while waiting:
         name = re.sub(r"[-_.]+", "-", waiting.pop()).lower()
         if name in pins:

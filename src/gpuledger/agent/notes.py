@@ -1,16 +1,18 @@
 """What did an agent do last, what did it lose and why, and is it well?
 
-SPOOL/status.json has it for the host, LAKE/agents/HOST.json for everyone else: the lake says itself which samples it
-will never get.
+SPOOL/status.json has it for the host, LAKE/agents/HOST-SPOOL.json for everyone else: the lake says itself which samples
+it will never get. Several agents may run on one host, as sidecars do; each has a spool, and so a file, of its own.
 """
 
 from __future__ import annotations
 
+import contextlib
 from enum import Enum
 from pathlib import Path
 
 import msgspec
 
+from gpuledger.errors import LakeError
 from gpuledger.lake.json_files import file_name, read_json, write_json
 from gpuledger.lake.layout import Lake
 from gpuledger.recording.runs import RunNotes
@@ -19,6 +21,10 @@ from gpuledger.units import count, size, utc
 NOTES_VERSION = 1
 # An agent writes its status every ten seconds.
 STALE_MS = 60_000
+# An agent that has not shipped for this long, or for two and a half times its own interval, is silent.
+SILENT_MS = 15 * 60_000
+# What the notes of an agent that ended are shown for, where nothing of it is missing.
+PAST_MS = 24 * 3_600_000
 # Losses next to each other become one; this many are kept apart.
 MOST_LOSSES = 64
 _WHAT = "the notes of an agent"
@@ -70,7 +76,7 @@ def with_loss(losses: tuple[Loss, ...], new: Loss) -> tuple[Loss, ...]:
 
 
 class AgentNotes(msgspec.Struct, frozen=True, kw_only=True):
-    """One agent as of `at_ms`."""
+    """One agent as of `at_ms`. `spool`: the id of its spool."""
 
     version: int = NOTES_VERSION
     host: str
@@ -78,6 +84,8 @@ class AgentNotes(msgspec.Struct, frozen=True, kw_only=True):
     at_ms: int
     started_ms: int
     lake: str
+    spool: str = ""
+    every_s: float = 60.0
     pid: int = 0
     gpuledger: str = ""
     last_sample_ms: int | None = None
@@ -104,7 +112,7 @@ class AgentNotes(msgspec.Struct, frozen=True, kw_only=True):
         """Why the agent does not do its work; empty where it does. A lake that cannot be reached is not its fault."""
         age_s = (now_ms - self.at_ms) / 1000
         if self.state != "running":
-            return "it was stopped"
+            return "it ended without being stopped" if self.state == "killed" else "it was stopped"
         if age_s > STALE_MS / 1000:
             return f"no sign of life for {age_s:.0f} s"
         if self.last_sample_ms is not None and self.at_ms - self.last_sample_ms > STALE_MS:
@@ -124,12 +132,24 @@ class AgentNotes(msgspec.Struct, frozen=True, kw_only=True):
             out.append(f"  cannot ship to {self.lake}: {self.problem.splitlines()[0]}")
         return out + [f"  {loss.words()}" for loss in self.losses]
 
-    def line(self, now_ms: int) -> str:
+    def is_silent(self, now_ms: int) -> bool:
+        """Whether it should have shipped since, and did not."""
+        return self.state != "stopped" and now_ms - self.at_ms > max(SILENT_MS, 2500 * self.every_s)
+
+    def is_past(self, now_ms: int) -> bool:
+        """Whether it ended a day ago or earlier, with every sample shipped."""
+        return (
+            self.state == "stopped" and now_ms - self.at_ms > PAST_MS and not self.lost_rows and not self.waiting_rows
+        )
+
+    def line(self, now_ms: int, *, one_of_several: bool = False) -> str:
         """The agent as one of many: what the lake knows of it since its last shipment."""
+        name = f"{self.host} (spool {self.spool})" if one_of_several else self.host
         devices = len(self.recording.devices) if self.recording else 0
-        ended = ", stopped" if self.state != "running" else ""
+        ended = f", {self.state}" if self.state != "running" else ""
+        shipped_ms = max(self.at_ms, self.last_ship_ms or 0)
         lost = f", {count(self.lost_rows, 'sample')} lost" if self.lost_rows else ""
-        return f"{self.host}: {count(devices, 'GPU')}, last shipped {_ago(self.at_ms, now_ms)}{ended}{lost}"
+        return f"{name}: {count(devices, 'GPU')}, last shipped {_ago(shipped_ms, now_ms)}{ended}{lost}"
 
 
 def _ago(at_ms: int | None, now_ms: int) -> str:
@@ -154,11 +174,25 @@ def read_status(spool: Path) -> AgentNotes | None:
 
 
 def publish(lake: Lake, notes: AgentNotes) -> None:
-    """Leave the notes in the lake, one file per host."""
-    write_json(lake.root / "agents" / f"{file_name(notes.host)}.json", notes, _WHAT)
+    """Leave the notes in the lake, one file per agent."""
+    name = f"{file_name(notes.host)}-{notes.spool}" if notes.spool else file_name(notes.host)
+    write_json(lake.root / "agents" / f"{name}.json", notes, _WHAT)
 
 
-def read_agents(lake: Lake) -> list[AgentNotes]:
-    """The agents that ship to a lake, by host."""
-    files = sorted((lake.root / "agents").glob("*.json"))
-    return [read_json(file, AgentNotes, NOTES_VERSION, _WHAT) for file in files]
+def forget_nameless(lake: Lake, host: str) -> None:
+    """Delete the notes of a host that an older agent left, whose files had no spool in their names."""
+    with contextlib.suppress(OSError, LakeError):
+        file = lake.root / "agents" / f"{file_name(host)}.json"
+        if file.exists() and not read_json(file, AgentNotes, NOTES_VERSION, _WHAT).spool:
+            file.unlink(missing_ok=True)
+
+
+def read_agents(lake: Lake) -> tuple[list[AgentNotes], list[LakeError]]:
+    """The agents that ship to a lake, by host; and what is wrong with notes that cannot be read."""
+    found, broken = [], []
+    for file in sorted((lake.root / "agents").glob("*.json")):
+        try:
+            found.append(read_json(file, AgentNotes, NOTES_VERSION, _WHAT, hint="delete it; the agent writes it again"))
+        except LakeError as error:
+            broken.append(error)
+    return found, broken

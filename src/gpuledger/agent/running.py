@@ -18,9 +18,10 @@ from pathlib import Path
 
 from gpuledger import __version__
 from gpuledger.agent.listening import Address, Listener
-from gpuledger.agent.notes import AgentNotes, Loss, Why, publish, with_loss, write_status
+from gpuledger.agent.notes import AgentNotes, Loss, Why, forget_nameless, publish, with_loss, write_status
 from gpuledger.agent.shipping import Shipper, ShippingThread
 from gpuledger.agent.spool import Spool
+from gpuledger.agent.status import counted, status_of
 from gpuledger.errors import GpuledgerError, InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.recording.record import Recording
@@ -33,7 +34,8 @@ STATUS_S = 10.0
 RENEW_S = 24 * 3600.0
 LOST_AGAIN_S = (60.0, 600.0)
 LEAST_SPOOL = 16 << 20
-AWAY_SEAL_S = 300.0
+# Sealed more often than shipped, so that a shipment has all but the last minute.
+MOST_SEAL_S, AWAY_SEAL_S = 60.0, 300.0
 
 Say = Callable[[str], None]
 
@@ -68,7 +70,7 @@ class Agent:
         self._set, self._say = settings, say
         self.spool = Spool(settings.spool, settings.spool_max)
         self._lake = Lake(settings.lake)
-        self._shipper = Shipper(self.spool, self._lake, settings.lake)
+        self._shipper = Shipper(self.spool, self._lake, settings.lake, say)
         self._stop = threading.Event()
         self._recording: Recording | None = None
         self._host = os.uname().nodename
@@ -79,7 +81,7 @@ class Agent:
         self._last_sample_ms: int | None = None
         self._seal_due_s = self._status_due_s = self._again_due_s = 0.0
         self._again_s = LOST_AGAIN_S[0]
-        self._state, self._problem, self._shown = state, "", ""
+        self._state, self._problem, self._shown, self._published = state, "", "", False
 
     def run(self) -> AgentNotes:
         """Record and ship until asked to end; the last notes."""
@@ -96,7 +98,7 @@ class Agent:
             shipping = ShippingThread(self._shipper, self._set.every_s, self._publish)
             shipping.start()
             now = time.monotonic()
-            self._seal_due_s, self._status_due_s = now + self._set.every_s, now
+            self._seal_due_s, self._status_due_s = now + min(self._set.every_s, MOST_SEAL_S), now
             while not self._stop.wait(TURN_S):
                 self._turn(time.monotonic())
             return self._end(shipping)
@@ -126,7 +128,7 @@ class Agent:
         self._look(now)
         if now >= self._seal_due_s:
             # While the lake is away, fewer and larger batches wait for it.
-            self._seal_due_s = now + max(self._set.every_s, AWAY_SEAL_S if self._shipper.failing else 0.0)
+            self._seal_due_s = now + (AWAY_SEAL_S if self._shipper.failing else min(self._set.every_s, MOST_SEAL_S))
             self._seal()
         if now >= self._status_due_s:
             self._status_due_s = now + STATUS_S
@@ -221,8 +223,8 @@ class Agent:
 
     def notes(self) -> AgentNotes:
         """What the agent did so far."""
-        state, waiting, recording = self.spool.state(), self.spool.batches(), self._recording
-        times = os.times()
+        recording, now, times = self._recording, counted(self.spool), os.times()
+        now["problem"] = now["problem"] or self._problem
         parts = self.spool.live.manifest().parts if self.spool.live.exists() else ()
         return AgentNotes(
             host=self._host,
@@ -230,22 +232,14 @@ class Agent:
             at_ms=time.time_ns() // 1_000_000,
             started_ms=self._started_ms,
             lake=self._set.lake,
+            every_s=self._set.every_s,
             pid=os.getpid(),
             gpuledger=__version__,
             last_sample_ms=parts[-1].last_ms if parts else self._last_sample_ms,
-            last_ship_ms=state.last_ship_ms,
-            spool_bytes=self.spool.size_bytes(),
             spool_max_bytes=self._set.spool_max,
-            waiting_rows=sum(b.rows for b in waiting) + sum(p.rows for p in parts),
-            waiting_batches=len(waiting),
-            shipped_rows=state.shipped_rows,
-            shipped_batches=state.shipped_batches,
-            rejected_rows=state.rejected_rows,
-            failures=state.failures,
-            losses=state.losses,
-            problem=state.problem or self._problem,
             cpu_s=round(times.user + times.system, 3),
             recording=recording.notes() if recording else None,
+            **now,
         )
 
     def _write_status(self) -> None:
@@ -260,18 +254,24 @@ class Agent:
             self._say(notes.problem or "shipping works again")
 
     def _publish(self) -> None:
-        publish(self._lake, self.notes())
+        notes = self.notes()
+        publish(self._lake, notes)
+        if not self._published:
+            forget_nameless(self._lake, notes.host)
+            self._published = True
 
 
-def ship_once(settings: Settings) -> AgentNotes:
+def ship_once(settings: Settings, say: Say = lambda _words: None) -> AgentNotes:
     """Seal and ship what a spool holds, next to a running agent or without one; raises where the lake cannot be
-    reached.
+    reached. The lake's notes of the agent, if one ever ran, are brought up to date.
     """
-    agent = Agent(settings, state="shipped")
+    agent, lake = Agent(settings, state="shipped"), Lake(settings.lake)
     agent.spool.prepare()
     agent.spool.seal()
     agent.spool.keep_within()
-    Shipper(agent.spool, Lake(settings.lake), settings.lake).ship()
+    Shipper(agent.spool, lake, settings.lake, say).ship()
+    if (of_agent := status_of(settings.spool)) is not None and lake.exists():
+        publish(lake, of_agent)
     return agent.notes()
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from gpuledger.agent.mounts import not_mounted
 from gpuledger.agent.notes import Why
 from gpuledger.agent.spool import Batch, Spool
 from gpuledger.errors import FileFault, LakeError
@@ -34,8 +35,10 @@ WAIT_S = 30.0
 class Shipper:
     """Ships a spool to a lake."""
 
-    def __init__(self, spool: Spool, lake: Lake, address: str) -> None:
-        self._spool, self._lake, self._address = spool, lake, address
+    def __init__(
+        self, spool: Spool, lake: Lake, address: str, say: Callable[[str], None] = lambda _words: None
+    ) -> None:
+        self._spool, self._lake, self._address, self._say = spool, lake, address, say
         self._failed = 0
         self.cpu_s = 0.0
 
@@ -44,6 +47,7 @@ class Shipper:
         added = 0
         with self._spool.shipping(WAIT_S):
             try:
+                is_new = not self._lake.exists()
                 for some in self._groups():
                     added += self._import(some)
                 self._add_jobs()
@@ -55,6 +59,8 @@ class Shipper:
             finally:
                 self._spool.in_flight = frozenset()
         self._failed = 0
+        if is_new and added:
+            self._say(f"started a new lake: {self._address} held none")
         now_ms = time.time_ns() // 1_000_000
         self._spool.change(lambda s: replace(s, problem="", last_ship_ms=now_ms, lake=self._address))
         return added
@@ -84,12 +90,19 @@ class Shipper:
             yield group
 
     def _check_lake(self) -> None:
-        """A lake that was there and is gone is a share that is not mounted: never start another in its place."""
+        """Never start a lake on the local disk in place of one on a share that is not mounted."""
+        if self._lake.exists():
+            return
         state = self._spool.state()
-        if state.shipped_batches and state.lake == self._address and not self._lake.exists():
+        if state.shipped_batches and state.lake == self._address:
             raise LakeError(
                 f"{self._address}: the lake is gone, though {state.shipped_batches:,} batches were shipped to it",
                 hint="is the share mounted? To start a new lake there, delete state.json of the spool",
+            )
+        if not self._lake.store.remote and (point := not_mounted(self._lake.root)) is not None:
+            raise LakeError(
+                f"{self._address}: nothing is mounted at {point}, though /etc/fstab names it; no lake was started",
+                hint=f"mount {point}; samples wait in the spool until then",
             )
 
     def _import(self, group: Sequence[Batch]) -> int:
@@ -139,6 +152,11 @@ class Shipper:
                 file.unlink(missing_ok=True)
 
 
+def first_s(every_s: float) -> float:
+    """How long to wait for the first shipment: hosts that start together ship apart, all over the interval."""
+    return every_s * random.random()  # noqa: S311 - spreads hosts, guards nothing
+
+
 class ShippingThread:
     """Ships in a thread of its own: a lake that hangs does not hold up the recording."""
 
@@ -152,7 +170,7 @@ class ShippingThread:
         self._thread.start()
 
     def _run(self) -> None:
-        wait_s = self._every_s * random.uniform(0.1, 1.0)  # noqa: S311 - hosts that start together ship apart
+        wait_s = first_s(self._every_s)
         last = False
         while not last:
             self._due.wait(wait_s)

@@ -17,6 +17,7 @@ import contextlib
 import fcntl
 import os
 import re
+import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from pathlib import Path
 import msgspec
 
 from gpuledger.agent.notes import Loss, Why, with_loss
-from gpuledger.errors import InputError, map_os_error
+from gpuledger.errors import GpuledgerError, InputError, map_os_error
 from gpuledger.lake.json_files import read_json, write_json
 from gpuledger.lake.layout import Lake, sync
 from gpuledger.lake.manifest import Part
@@ -54,10 +55,11 @@ class Batch:
 
 class State(msgspec.Struct, frozen=True, kw_only=True):
     """What became of the batches so far. `lake`: where the last one went; `going`: files counted as lost, not yet
-    deleted.
+    deleted; `id`: tells this spool from others of the same host.
     """
 
     version: int = STATE_VERSION
+    id: str = ""
     lake: str = ""
     last_ship_ms: int | None = None
     shipped_rows: int = 0
@@ -86,12 +88,33 @@ class Spool:
             self._finish_going()
         except OSError as error:
             raise map_os_error(error, self.root, "write the spool") from error
+        if not self.state().id:
+            with contextlib.suppress(GpuledgerError):  # a full disk keeps no agent from recording
+                self.change(lambda s: msgspec.structs.replace(s, id=s.id or secrets.token_hex(4)))
 
     @contextlib.contextmanager
     def owned(self) -> Iterator[None]:
         """One agent per spool, so that no GPU is recorded twice."""
-        with self._lock("agent.lock", 0.0, "another agent records into this spool"):
+        # Not at once: `is_owned` holds the lock for an instant.
+        with self._lock("agent.lock", 0.5, "another agent records into this spool"):
             yield
+
+    def is_owned(self) -> bool | None:
+        """Whether an agent records into it at this moment; None where that cannot be known from here."""
+        try:
+            handle = os.open(self.root / "agent.lock", os.O_RDONLY)
+        except OSError:
+            return None
+        try:
+            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return None
+        else:
+            return False
+        finally:
+            os.close(handle)
 
     @contextlib.contextmanager
     def shipping(self, wait_s: float) -> Iterator[None]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -31,6 +32,9 @@ from gpuledger.lake.staging import (
 )
 from gpuledger.lake.stores.folder import sync, write_atomically
 from gpuledger.lake.stores.store import open_store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 __all__ = ["MANIFEST_VERSION", "Lake", "Manifest", "Part", "sync", "write_atomically"]
 
@@ -50,6 +54,7 @@ class Lake:
         self.root = self.store.root
         self._next_id = 0
         self._swept = False
+        self._read: tuple[bytes, Manifest] | None = None
 
     @property
     def ledger_dir(self) -> Path:
@@ -79,7 +84,10 @@ class Lake:
             return self.manifest() if self.exists() else Manifest()
         except OSError as error:
             raise map_os_error(error, file, "read") from error
-        return decode_manifest(file, raw)
+        before = self._read
+        if before is None or before[0] != raw:  # to compare takes a hundredth of reading it
+            self._read = before = (raw, decode_manifest(file, raw))
+        return before[1]
 
     def _refuse_remains(self) -> None:
         """Without its manifest a lake is not an empty lake: what is left of it must not be built over."""
@@ -116,6 +124,10 @@ class Lake:
     def paths(self, parts: Sequence[Part]) -> list[Path]:
         """The files of parts, on this machine."""
         return self.store.local([self.place(part) for part in parts])
+
+    def source(self, part: Part) -> pa.NativeFile | None:
+        """The file of a part to read pieces of, without a copy; None where it is on this machine."""
+        return self.store.source(self.place(part))
 
     @contextlib.contextmanager
     def staging(self) -> Iterator[Path]:
@@ -222,6 +234,7 @@ class Lake:
     def _write(self, manifest: Manifest) -> None:
         content = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
         self.store.swap(self.root / "manifest.json", content)
+        self._read = (content, manifest)
 
     def sweep(self) -> None:
         """Delete the files that commits have replaced, and what killed work has left. Call inside `locked()`.

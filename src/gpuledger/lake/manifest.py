@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
+import hashlib
 import re
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,10 +17,16 @@ MANIFEST_VERSION = 1
 _PART_NAME = re.compile(r"part-(\d{8,15})(?:-[0-9a-f]{12})?\.parquet")
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _RESTORE = "restore the file from a backup"
+# Two bytes per device; a part of more devices has no marks: most hosts find theirs in it anyway.
+_MARK_BYTES = 2
+_MOST_MARKED = 64
 
 
 class Part(msgspec.Struct, frozen=True):
-    """One Parquet file of one UTC day. `made_of` lists the parts it was merged from."""
+    """One Parquet file of one UTC day. `made_of` lists the parts it was merged from.
+
+    `marks`: a short hash of each of its devices; empty where they are many or not known.
+    """
 
     id: int
     day: str
@@ -28,11 +37,33 @@ class Part(msgspec.Struct, frozen=True):
     first_device: str
     last_device: str
     made_of: tuple[int, ...] = ()
+    marks: str = ""
 
     @property
     def place(self) -> str:
         """Its file, relative to the folder of samples."""
         return f"day={self.day}/{self.file}"
+
+    def may_hold(self, devices: Sequence[str]) -> bool:
+        """Whether samples of one of these devices, whose names are in order, may be in it."""
+        if self.last_device < devices[0] or self.first_device > devices[-1]:
+            return False
+        if not self.marks:
+            return True
+        own = base64.b64decode(self.marks)
+        marks = {own[i : i + _MARK_BYTES] for i in range(0, len(own), _MARK_BYTES)}
+        return any(_mark(device) in marks for device in devices)
+
+
+def marks_of(devices: Collection[str]) -> str:
+    """The marks of a part with these devices."""
+    if len(devices) > _MOST_MARKED:
+        return ""
+    return base64.b64encode(b"".join(sorted({_mark(device) for device in devices}))).decode()
+
+
+def _mark(device: str) -> bytes:
+    return hashlib.blake2b(device.encode(), digest_size=_MARK_BYTES).digest()
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -104,9 +135,9 @@ def _check(file: Path, manifest: Manifest) -> None:
     for day in {*manifest.days(), *filter(None, (manifest.closed_before,))}:
         if not is_day(day):
             raise LakeError(f"{file}: {day!r} is not a day (YYYY-MM-DD)", hint=_RESTORE)
-    for place in (*(p.place for p in manifest.parts), *manifest.replaced):
-        if not is_place(place):
-            raise LakeError(f"{file}: {place!r} is not the file of a part", hint=_RESTORE)
+    wrong = [p.place for p in manifest.parts if _PART_NAME.fullmatch(p.file) is None]  # their days are checked above
+    for place in (*wrong, *(r for r in manifest.replaced if not is_place(r))):
+        raise LakeError(f"{file}: {place!r} is not the file of a part", hint=_RESTORE)
 
 
 def is_day(text: str) -> bool:

@@ -20,8 +20,9 @@ import pyarrow.parquet as pq
 from gpuledger.errors import LakeError
 from gpuledger.lake.batch import CODED, Batch, as_dictionary
 from gpuledger.lake.layout import Lake, Part
+from gpuledger.lake.manifest import marks_of
 from gpuledger.lake.parquet_files import ParquetFileWriter
-from gpuledger.lake.rows import drop_repeats, without_conflicts
+from gpuledger.lake.rows import drop_repeats, last_of, without_conflicts
 from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.order import device_codes
 from gpuledger.telemetry import schema
@@ -39,20 +40,17 @@ _ENCODING = {
     if c.kind != "label" and c.name not in _FEW
 }
 
-
 # zstd shrinks what repeats to a fraction. Readings that are noise, and places in a dictionary in any order, it shrinks
 # by a fifth or less and takes several times as long to read back as LZ4: these are most of what posting waits for.
 _NOISE = {n for n, encoding in _ENCODING.items() if encoding == "BYTE_STREAM_SPLIT"} | _FEW
 _CODEC = {c: "lz4" if c in _NOISE else "zstd" for c in schema.columns()}
 _LEVEL = {c: 1 for c, codec in _CODEC.items() if codec == "zstd"}
 
-
 _LOST_PART = "restore it from a backup, or delete the lake and import again"
 _TRIES = 3
 
-
-# Where a part notes how each of its devices begins: posting the day before needs to know.
-FIRST = "gpuledger.first"
+# Where a part notes how each of its devices begins, which posting the day before needs, and when it ends.
+FIRST, LAST = "gpuledger.first", "gpuledger.last"
 Firsts = dict[str, tuple[int, dict[str, float]]]
 
 
@@ -69,6 +67,7 @@ class PartWriter:
         self._first_ms, self._last_ms = 0, 0
         self._first_device, self._last_device = "", ""
         self._firsts: Firsts = {}
+        self._lasts: dict[str, int] = {}
         self._steady: list[SteadyGroup] = []
         self._writer = ParquetFileWriter(
             file,
@@ -93,6 +92,7 @@ class PartWriter:
         self._last_device = names[-1]
         self.rows += table.num_rows
         self._firsts |= first_of(without_conflicts(table)[0])
+        self._lasts |= last_of(table)
         self._steady.append(steady_of(table))
         self._writer.write_table(with_all_columns(table).cast(self._schema), row_group_size=table.num_rows)
 
@@ -108,10 +108,11 @@ class PartWriter:
 
     def close(self) -> Part:
         """Finish the file; the part's id and name are given when it is committed."""
-        notes = {FIRST: self._firsts, STEADY: self._steady}
+        notes = {FIRST: self._firsts, LAST: self._lasts, STEADY: self._steady}
         self._writer.add_key_value_metadata({name: msgspec.json.encode(note).decode() for name, note in notes.items()})
         self._writer.close()
-        return Part(0, self.day, "", self.rows, self._first_ms, self._last_ms, self._first_device, self._last_device)
+        ends = (self._first_ms, self._last_ms, self._first_device, self._last_device)
+        return Part(0, self.day, "", self.rows, *ends, marks=marks_of(self._lasts))
 
 
 def first_of(table: pa.Table) -> Firsts:
@@ -139,16 +140,19 @@ def with_all_columns(table: pa.Table) -> pa.Table:
     return pa.table(arrays, schema=schema.arrow_schema())
 
 
-def open_part(path: Path, facts: pq.FileMetaData | None = None) -> pq.ParquetFile:
-    """A part, ready to read; labels come as dictionaries. `facts`: its footer, where it was read already."""
-    labels = list(schema.labels())
+def open_part(path: Path, facts: pq.FileMetaData | None = None, source: pa.NativeFile | None = None) -> pq.ParquetFile:
+    """A part, ready to read; labels come as dictionaries. `facts`: its footer, where it was read already.
+
+    `source`: what to read it from, a piece at a time, where it is not on this machine.
+    """
+    labels, file, far = list(schema.labels()), source or path, source is not None
     with part_readable(path):
         try:
-            part = pq.ParquetFile(path, metadata=facts, read_dictionary=labels, pre_buffer=False)
+            part = pq.ParquetFile(file, metadata=facts, read_dictionary=labels, pre_buffer=far)
         except KeyError:  # an older part lacks one
-            there = facts or pq.read_metadata(path)
+            there = facts or pq.read_metadata(file)
             labels = [name for name in labels if name in there.schema.names]
-            part = pq.ParquetFile(path, metadata=there, read_dictionary=labels, pre_buffer=False)
+            part = pq.ParquetFile(file, metadata=there, read_dictionary=labels, pre_buffer=far)
     written = (part.metadata.metadata or {}).get(b"gpuledger.samples.version", b"0")
     if written.isdigit() and int(written) > schema.version():
         part.close()

@@ -19,7 +19,7 @@ from gpuledger.lake.sorting.order import ARRIVAL, device_codes, in_order, series
 from gpuledger.telemetry import schema
 
 __all__ = [
-    "Settled", "drop_repeats", "groups", "has_equal_keys", "row_hashes", "settle", "spread_coarse_clock",
+    "Settled", "drop_repeats", "groups", "has_equal_keys", "last_of", "row_hashes", "settle", "spread_coarse_clock",
     "without_conflicts",
 ]  # fmt: skip
 
@@ -56,6 +56,13 @@ def has_equal_keys(table: pa.Table) -> bool:
     """Whether any two rows, in order, share device, instant, owner, pod and container."""
     ids = groups(table)
     return bool(len(ids) and ids[-1] != len(ids) - 1)
+
+
+def last_of(table: pa.Table) -> dict[str, int]:
+    """The instant of each device's last row, for rows in order."""
+    codes, names = device_codes(table)
+    ends = np.flatnonzero(np.diff(codes, append=-1))
+    return dict(zip(names, table[schema.TIME].to_numpy()[ends].tolist(), strict=True))
 
 
 def drop_repeats(table: pa.Table) -> pa.Table:

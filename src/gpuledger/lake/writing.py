@@ -13,16 +13,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpuledger.lake import rejects as why
+<<<<<<< HEAD
 from gpuledger.lake.handing import desk
 from gpuledger.lake.layout import Lake, Part
 from gpuledger.lake.manifest import part_name
 from gpuledger.lake.parts import PartWriter, read_devices
+=======
+from gpuledger.lake.holding import rows_held
+from gpuledger.lake.layout import Lake, Part
+from gpuledger.lake.parts import PartWriter
+>>>>>>> w-fixa
 from gpuledger.lake.processes import Progress
 from gpuledger.lake.rejects import RejectLog, explained_conflicts
 from gpuledger.lake.rows import Settled, settle
 from gpuledger.lake.sorting.days import DaySorter
+<<<<<<< HEAD
 from gpuledger.lake.sorting.order import device_codes, device_names
 from gpuledger.lake.sorting.runs import Handed, moved
+=======
+from gpuledger.lake.sorting.order import device_codes
+from gpuledger.lake.sorting.runs import Handed
+>>>>>>> w-fixa
 from gpuledger.lake.taking import PIECE_BITS
 from gpuledger.telemetry import schema
 
@@ -116,20 +127,11 @@ def _settled(lake: Lake, chunk: pa.Table, parts: Sequence[Part]) -> Settled:
     """The rows that are new to the lake."""
     _, names = device_codes(chunk)
     span = pc.min_max(chunk[schema.TIME])
-    near = [p for p in parts if p.first_ms <= span["max"].as_py() and p.last_ms >= span["min"].as_py()]
-    settled = settle(chunk, _existing(lake, near, names))
-    if (settled.spread or settled.conflicts.num_rows) and len(near) < len(parts):
+    first_ms, last_ms = span["min"].as_py(), span["max"].as_py()
+    theirs = [p for p in parts if p.may_hold(names)]
+    near = [p for p in theirs if p.first_ms <= last_ms and p.last_ms >= first_ms]
+    settled = settle(chunk, rows_held(lake, near, names, first_ms))
+    if theirs and (settled.spread or settled.conflicts.num_rows):
         # Whether a clock is coarse is decided from all rows of the device's day.
-        settled = settle(chunk, _existing(lake, parts, names))
+        settled = settle(chunk, rows_held(lake, theirs, names))
     return settled
-
-
-def _existing(lake: Lake, parts: Sequence[Part], names: list[str]) -> pa.Table | None:
-    """The rows that parts of the lake hold of some devices, whose names are in order."""
-    found, wanted = [], set(names)
-    for part in parts:
-        for group in read_devices(lake.path(part), names[0], names[-1]):
-            coded = device_names(group)
-            inside = pa.array([t in wanted for t in coded.dictionary.to_pylist()])
-            found.append(group.filter(inside.take(coded.indices)))
-    return pa.concat_tables(found).unify_dictionaries().combine_chunks() if found else None

@@ -10,10 +10,11 @@ from pathlib import Path
 from gpuledger.errors import InputError
 
 SCHEMES = ("s3", "gs", "az")
-# Two letters at least: one would be a drive. A path has lost one of the two slashes.
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/{1,2}(.*)", re.DOTALL)
+# Two letters at least: one would be a drive. A path has lost one of the two slashes, and both where nothing follows.
+_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?:/{1,2}(.*))?", re.DOTALL)
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
 _EXAMPLE = "write it as s3://BUCKET/FOLDER, gs://BUCKET/FOLDER or az://CONTAINER/FOLDER"
+_UNSET = "was a variable in it not set?"
 
 
 @dataclass(frozen=True)
@@ -33,14 +34,14 @@ def address_in(place: str | Path) -> Address | None:
     found = _ADDRESS.fullmatch(os.fspath(place))
     if found is None:
         return None
-    scheme, rest = found[1].lower(), found[2]
+    scheme, rest = found[1].lower(), found[2] or ""
     text = f"{found[1]}://{rest}"
     if scheme not in SCHEMES:
         raise InputError(f"{text}: a lake cannot lie there: {scheme}:// is not known", hint=_EXAMPLE)
     bucket, _, key = rest.partition("/")
     key = key.strip("/")
     if not _BUCKET.fullmatch(bucket):
-        raise InputError(f"{text}: it does not name a bucket", hint=_EXAMPLE)
+        raise InputError(f"{text}: it does not name a bucket", hint=_EXAMPLE if bucket else f"{_EXAMPLE}; {_UNSET}")
     if key and any(part in ("", ".", "..") or not part.isprintable() for part in key.split("/")):
         raise InputError(f"{text}: {key!r} cannot be a folder of a bucket", hint=_EXAMPLE)
     return Address(scheme, bucket, key)

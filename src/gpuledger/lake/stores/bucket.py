@@ -235,6 +235,13 @@ class Bucket:
         _at_once(one, wanted)
         return missing
 
+    def piece(self, key: str, start: int, end: int) -> bytes:
+        """Some bytes of an object."""
+        try:
+            return bytes(self._client.get_range(key, start=start, end=end))
+        except Exception as error:
+            raise fault(error, self.at(key), "read it") from error
+
     def _pieces(self, key: str) -> Iterator[Any]:
         """The content of an object, in one request where it is small; KeyError where it does not exist."""
         try:

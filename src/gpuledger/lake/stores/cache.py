@@ -1,7 +1,8 @@
 """Where on this machine are the copies of a bucket's files, and how do they stay few enough?
 
 A file of a lake never changes under its name, so a copy is never out of date. The copies used longest ago go first;
-those used within the last hour stay, since a statement may be reading them.
+those used within the last hour stay, since a statement may be reading them. Copies are believed as they are: their
+folders belong to this user, and no other user may write there.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ import os
 import re
 import secrets
 import socket
+import stat
 import tempfile
 import time
 from pathlib import Path
 
-from gpuledger.errors import InputError
+from gpuledger.errors import InputError, map_os_error
 from gpuledger.lake.stores.address import Address
 from gpuledger.lake.stores.clients import endpoint_of
 from gpuledger.lake.stores.folder import write_atomically
@@ -49,7 +51,27 @@ def _home(variable: str, below: str) -> Path:
     if given := os.environ.get(variable):
         return Path(given)
     home = Path.home()
-    return home / below if os.access(home, os.W_OK) else Path(tempfile.gettempdir()) / f"gpuledger-{os.getuid()}"
+    if os.access(home, os.W_OK):
+        return home / below
+    # Anyone can guess the name and make it first.
+    shared = Path(tempfile.gettempdir()) / f"gpuledger-{os.getuid()}"
+    return make_own(shared)
+
+
+def make_own(folder: Path) -> Path:
+    """Make a folder that only this user can change, or refuse one that is not."""
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = folder.stat()
+        own = stat.S_ISDIR(found.st_mode) and {found.st_uid, folder.lstat().st_uid} == {os.getuid()}
+        if own and found.st_mode & 0o022:
+            folder.chmod(0o700)
+    except OSError as error:
+        raise map_os_error(error, folder, f"keep copies of the lake ({CACHE} names another folder)") from error
+    if not own:
+        words = f"{folder}: it would hold copies of the lake, but it belongs to another user, who could change them"
+        raise InputError(words, hint=f"name a folder of your own: {CACHE}=DIR")
+    return folder
 
 
 def _name(address: Address) -> str:

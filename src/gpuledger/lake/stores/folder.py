@@ -70,6 +70,9 @@ class Folder:
         """The files, on this machine."""
         return list(files)
 
+    def source(self, file: Path) -> None:
+        """Nothing: files are read where they lie."""
+
     def next_number(self, before: int) -> int:
         """The number of what replaces `before`."""
         return before + 1

@@ -12,18 +12,22 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpuledger.errors import map_os_error
 from gpuledger.lake.stores.bucket import Bucket, bucket_of
-from gpuledger.lake.stores.cache import cache_folder, machine_name, note_use, state_folder, trim
+from gpuledger.lake.stores.cache import cache_folder, machine_name, make_own, most_bytes, note_use, state_folder, trim
 from gpuledger.lake.stores.faults import gone
 from gpuledger.lake.stores.folder import file_lock, sync
 from gpuledger.lake.stores.lease import NAME as LEASE
 from gpuledger.lake.stores.lease import Lease, Overtaken
 from gpuledger.lake.stores.path import StorePath
 
-# Copies are counted after this many bytes were added to them.
-_COUNT_AFTER = 1 << 30
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Copies are counted after this many bytes were added to them, or this share of their bound where it is small.
+_COUNT_AFTER, _COUNT_SHARE = 1 << 30, 8
 
 
 class Remote:
@@ -36,10 +40,15 @@ class Remote:
         self.address = root.address
         self.copies = cache_folder(self.address)
         self.here = state_folder(self.address)
-        self.staging = self.copies / "staging"
+        self._own = False
         self._lease: Lease | None = None
         self._fresh_bytes = _COUNT_AFTER
         self._skew_s: float | None = None
+
+    @property
+    def staging(self) -> Path:
+        """Where work in progress is kept."""
+        return self._owned() / "staging"
 
     @property
     def bucket(self) -> Bucket:
@@ -56,10 +65,9 @@ class Remote:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """One writer at a time: among the processes of this machine by a lock file, among machines by a lease."""
-        self._make(self.copies)
-        bucket, folder = self.bucket, self.address.key
-        with file_lock(self.copies / "lock"):
-            lease = Lease(bucket, folder, machine_name(self.copies))
+        bucket, folder, copies = self.bucket, self.address.key, self._owned()
+        with file_lock(copies / "lock"):
+            lease = Lease(bucket, folder, machine_name(copies))
             with lease.held():
                 bucket.hold(folder)
                 self._lease, self._skew_s = lease, None
@@ -115,6 +123,12 @@ class Remote:
             self._trim()
         return copies
 
+    def source(self, file: Path) -> pa.NativeFile | None:
+        """An object to read pieces of; None where a copy of it is on this machine."""
+        from gpuledger.lake.stores.ranges import Ranges
+
+        return None if note_use(self._copy(file)) else Ranges(self.bucket, self._key(file)).opened()
+
     def next_number(self, before: int) -> int:
         """A larger number that no other writer can choose: counted in the high half, drawn in the low one."""
         return ((before >> 32) + 1) << 32 | secrets.randbits(32)
@@ -147,7 +161,15 @@ class Remote:
         return StorePath(file).address.key
 
     def _copy(self, file: Path) -> Path:
-        return self.copies / StorePath(file).relative_to(self.root).as_posix()
+        return self._owned() / StorePath(file).relative_to(self.root).as_posix()
+
+    def _owned(self) -> Path:
+        """The folder of the copies, after a look at who may write there."""
+        if not self._own:
+            for folder in (self.copies.parent, self.copies):
+                make_own(folder)
+            self._own = True
+        return self.copies
 
     def _make(self, folder: Path) -> None:
         try:
@@ -158,6 +180,6 @@ class Remote:
             ) from error
 
     def _trim(self) -> None:
-        if self._fresh_bytes >= _COUNT_AFTER:
+        if self._fresh_bytes >= min(_COUNT_AFTER, most_bytes() // _COUNT_SHARE):
             self._fresh_bytes = 0
             trim(self.copies)

@@ -9,10 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from gpuledger.lake.stores.folder import Folder
 from gpuledger.lake.stores.path import StorePath, place_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 
 class Store(Protocol):
@@ -54,6 +57,9 @@ class Store(Protocol):
 
     def local(self, files: Sequence[Path]) -> list[Path]:
         """Files on this machine with the content of these; only for files that never change."""
+
+    def source(self, file: Path) -> pa.NativeFile | None:
+        """A file to read pieces of without a copy; None where it, or a copy of it, is on this machine."""
 
     def next_number(self, before: int) -> int:
         """The number of what replaces `before`: larger, and not one that another writer may choose."""

@@ -28,7 +28,7 @@ spool_option = click.option(
               help="When the spool reaches this size, the oldest samples are dropped and counted.")  # fmt: skip
 @click.option("--hz", type=float, default=1.0, show_default=True, help="Readings per second.")
 @click.option("--every", "every_ms", type=length_ms, metavar="LENGTH", default="60s", show_default=True,
-              help="Time between shipments.")  # fmt: skip
+              help="Time between shipments; for more than about 60 hosts per lake give 10m.")  # fmt: skip
 @click.option("--grace", "grace_ms", type=length_ms, metavar="LENGTH", default="25s", show_default=True,
               help="Time the last shipment may take when the agent is stopped.")  # fmt: skip
 @click.option("--listen", metavar="HOST:PORT", help="Answer /healthz and /metrics here; off unless given.")
@@ -59,10 +59,11 @@ def _run(screen: Screen, lake_dir: Path, spool: Path, labels: tuple[str, ...], o
         labels=labels_of(labels),
         listen=listen,
     )
-    if once:
-        notes = ship_once(settings)
-    else:
-        notes = Agent(settings, lambda words: screen.say(*words.splitlines(), err=True)).run()
+
+    def say(words: str) -> None:
+        screen.say(*words.splitlines(), err=True)
+
+    notes = ship_once(settings, say) if once else Agent(settings, say).run()
     import msgspec
 
     screen.answer(msgspec.to_builtins(notes))
