@@ -13,27 +13,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpuledger.lake import rejects as why
-<<<<<<< HEAD
 from gpuledger.lake.handing import desk
-from gpuledger.lake.layout import Lake, Part
-from gpuledger.lake.manifest import part_name
-from gpuledger.lake.parts import PartWriter, read_devices
-=======
 from gpuledger.lake.holding import rows_held
 from gpuledger.lake.layout import Lake, Part
+from gpuledger.lake.manifest import part_name
 from gpuledger.lake.parts import PartWriter
->>>>>>> w-fixa
 from gpuledger.lake.processes import Progress
 from gpuledger.lake.rejects import RejectLog, explained_conflicts
 from gpuledger.lake.rows import Settled, settle
 from gpuledger.lake.sorting.days import DaySorter
-<<<<<<< HEAD
-from gpuledger.lake.sorting.order import device_codes, device_names
-from gpuledger.lake.sorting.runs import Handed, moved
-=======
 from gpuledger.lake.sorting.order import device_codes
-from gpuledger.lake.sorting.runs import Handed
->>>>>>> w-fixa
+from gpuledger.lake.sorting.runs import Handed, moved
 from gpuledger.lake.taking import PIECE_BITS
 from gpuledger.telemetry import schema
 
