@@ -138,8 +138,12 @@ def sync(path: Path) -> None:
 
 def sync_all(paths: Sequence[Path]) -> None:
     """Force several to disk at once: the disk writes many as fast as one."""
-    with ThreadPoolExecutor(min(max(len(paths), 1), _SYNCED_AT_ONCE)) as pool:
-        list(pool.map(sync, paths))
+    try:
+        with ThreadPoolExecutor(min(max(len(paths), 1), _SYNCED_AT_ONCE)) as pool:
+            list(pool.map(sync, paths))
+    except RuntimeError:  # a program that is ending starts no threads: a recording is still committed
+        for path in paths:
+            sync(path)
 
 
 def write_atomically(target: Path, content: bytes) -> None:
