@@ -29,6 +29,7 @@ from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines
 from gpuledger.ledger.facts import rules_fingerprint
 from gpuledger.ledger.read.books import Books
+from gpuledger.ledger.read.doubts import doubts
 from gpuledger.ledger.read.idle import longest_idle_ms
 from gpuledger.ledger.read.owners import By, TeamOf, dimension
 from gpuledger.ledger.read.rollup import fleet_hours, hour_lines, quiet_spells, read_accounts
@@ -105,8 +106,9 @@ def _stated(
         by_owner=() if by is None else owner_rows(accounts, by, team_of),
         roi=roi(_gpus_with_pif(capacities, devices), means.rfu_power_pct, limits.targets.roi_rfu_ratios),
         findings=(),
-        assumptions=assumptions(
-            accounts, whole, scope, limits, source, calibration, other, cut_by_share=books.cut_by_share
+        assumptions=(
+            *assumptions(accounts, whole, scope, limits, source, calibration, other, cut_by_share=books.cut_by_share),
+            *(f"{words[:1].upper()}{words[1:]}." for words in doubts(books.lake, scope)),
         ),
         not_known=not_known(accounts, whole, capacity, unknown_capacity(capacities)),
         health=health,
