@@ -37,7 +37,7 @@ from gpuledger.ledger.read.scope import ACHIEVABLE_SOURCES, Scope, check_source
 from gpuledger.ledger.store import PostedDay
 from gpuledger.physics.calibration import Calibration
 from gpuledger.settings import changed
-from gpuledger.units import Range, Unknown, utc_day
+from gpuledger.units import Range, Unknown, count, utc_day
 
 
 @collector_paused()
@@ -85,6 +85,7 @@ def _stated(
     hours = hour_rows(sums, accounts.models, why)
     means, posted = whole.means[0], _posted_days(books, scope)
     other = [d.day for d in posted if d.rules != rules_fingerprint(limits)]
+    folded = [d.day for d in posted if d.folded]
     return EfficiencyStatement(
         start_ms=int(accounts.first_ms.min()),
         end_ms=int(accounts.last_ms.max()),
@@ -108,6 +109,7 @@ def _stated(
         findings=(),
         assumptions=(
             *assumptions(accounts, whole, scope, limits, source, calibration, other, cut_by_share=books.cut_by_share),
+            *_without_hours(folded, len(posted)),
             *(f"{words[:1].upper()}{words[1:]}." for words in doubts(books.lake, scope)),
         ),
         not_known=not_known(accounts, whole, capacity, unknown_capacity(capacities)),
@@ -188,6 +190,17 @@ def assumptions(
         out.append(f"Classes of {days} were posted under other limits or board powers than those of now.")
     out += changed(efficiency_classes=limits.origin)
     return tuple(out)
+
+
+def _without_hours(folded: Sequence[str], days: int) -> list[str]:
+    """Which figures rest on days where hours are asked for."""
+    if not folded:
+        return []
+    which = folded[0] if len(folded) == 1 else f"{folded[0]} to {folded[-1]}"
+    return [
+        f"The hours of {len(folded)} of {count(days, 'day')} ({which}) are folded into days: patterns and ranges by hour "
+        "leave these days out; in trends, hourly rows and cells of utilization and power each counts as one long hour."
+    ]
 
 
 def _memory(calibration: Calibration | None) -> str:
