@@ -197,10 +197,10 @@ def _without_hours(folded: Sequence[str], days: int) -> list[str]:
     if not folded:
         return []
     which = folded[0] if len(folded) == 1 else f"{folded[0]} to {folded[-1]}"
-    return [
-        f"The hours of {len(folded)} of {count(days, 'day')} ({which}) are folded into days: patterns and ranges by hour "
-        "leave these days out; in trends, hourly rows and cells of utilization and power each counts as one long hour."
-    ]
+    gone = f"The hours of {len(folded)} of {count(days, 'day')} ({which}) are folded into days"
+    left_out = "patterns and ranges by hour leave these days out"
+    coarse = "in trends, hourly rows and cells of utilization and power each counts as one long hour"
+    return [f"{gone}: {left_out}; {coarse}."]
 
 
 def _memory(calibration: Calibration | None) -> str:
