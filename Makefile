@@ -130,7 +130,8 @@ bench-ray: $(STAMP) ## one Ray node against two on this machine
 	$(BIN)/python benchmarks/ray_nodes.py --update docs/ray.md
 
 bench-scale: $(STAMP) ## ten weeks of 50.4 million samples, one after the other; takes half an hour and 40 GB
-	$(BIN)/python benchmarks/scale.py
+	$(BIN)/python benchmarks/scale.py --out docs/results/scale.json
+	$(BIN)/python benchmarks/scale_page.py docs/results/scale.json --update docs/scale.md
 
 fuzz: $(STAMP) ## give every reader 100,000 hostile files, and files that become enormous
 	$(BIN)/python fuzz/run.py --inputs 100000
@@ -152,18 +153,26 @@ wheel: $(STAMP) ## build the wheel and the source archive into dist/; the same c
 	@awk '/^uv==/{on=1} on{print} on&&!/\\$$/{exit}' $(LOCK) > dist/uv.lock
 	@cd dist && sha256sum *.whl *.tar.gz
 
-sbom: $(STAMP) ## write dist/gpuledger.cdx.json: what a full install brings along (CycloneDX)
-	@mkdir -p dist
-	$(BIN)/uv tool run --quiet --from "$$(grep -o '^cyclonedx-bom==[^ ;]*' requirements/release.in)" cyclonedx-py requirements $(RUN_LOCK) \
-	  --pyproject pyproject.toml --mc-type application --output-reproducible --of JSON -o dist/gpuledger.cdx.json
+RELEASE := .venv-release
+$(RELEASE)/.installed: $(STAMP) requirements/release.lock
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(RELEASE)
+	@$(BIN)/uv pip sync --quiet --python $(RELEASE)/bin/python --require-hashes requirements/release.lock
+	@touch $@
 
-audit: $(STAMP) ## look for known vulnerabilities in everything locked
-	@for lock in $(RUN_LOCK) $(LOCK); do \
-	  $(BIN)/uv tool run --quiet --from "$$(grep -o '^pip-audit==[^ ;]*' requirements/release.in)" pip-audit --requirement $$lock --disable-pip --require-hashes --strict || exit 1; done
+sbom: $(RELEASE)/.installed ## write dist/gpuledger.cdx.json: what a full install brings along (CycloneDX)
+	@mkdir -p dist && rm -rf .venv-sbom && $(BIN)/uv venv --quiet --python $(BIN)/python .venv-sbom
+	@$(BIN)/uv pip sync --quiet --python .venv-sbom/bin/python --require-hashes $(RUN_LOCK)
+	@sed 's/^dynamic = \["version"\]/version = "'"$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' src/gpuledger/version.py)"'"/' pyproject.toml > .venv-sbom/pyproject.toml
+	$(RELEASE)/bin/cyclonedx-py environment .venv-sbom/bin/python --pyproject .venv-sbom/pyproject.toml --mc-type application --output-reproducible --of JSON -o dist/gpuledger.cdx.json
+
+audit: $(RELEASE)/.installed ## look for known vulnerabilities in everything locked
+	@for lock in $(RUN_LOCK) $(LOCK) requirements/release.lock; do \
+	  $(RELEASE)/bin/pip-audit --requirement $$lock --disable-pip --require-hashes --strict || exit 1; done
 
 lock: ## resolve the locked versions again
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra all pyproject.toml -o $(RUN_LOCK)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev --extra charts --extra otel --extra plan --extra ray --extra stores --extra tui --extra web --extra xlsx pyproject.toml requirements/tools.in -o $(LOCK)
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate requirements/release.in -o requirements/release.lock
 
 clean: ## remove what was made
 	rm -rf $(VENV) site dist gpuledger-demo gpuledger-data .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

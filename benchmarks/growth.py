@@ -91,9 +91,8 @@ def make(folder: Path, gpus: int, days: int, grain: str, day: str, lines: pa.Tab
                     writer.add(kind, empty)
                 writer.add("lines", table)
             count, samples = count + table.num_rows, samples + writer.samples
-        ledger.commit(
-            PostedDay(name, 1, (), (), samples, 0, rules, grain == "day", samples_kept=False, pieces=pieces, daily=True)
-        )
+        posted = PostedDay(name, 1, (), (), samples, 0, rules, grain == "day", samples_kept=False)
+        ledger.commit(posted.written(pieces))
     return count
 
 

@@ -3,7 +3,8 @@
     python benchmarks/scale_page.py [docs/results/scale.json] [--update docs/scale.md]
 
 The model is stated on the page: costs per sample and per GPU-day are those measured, times the samples and GPU-days
-of a fleet. Nothing is typed in but the fleets asked for.
+of a fleet. Memory of import and posting is the largest measured: it is bounded, whatever comes. Nothing is typed in but
+the fleets asked for.
 """
 
 from __future__ import annotations
@@ -28,10 +29,8 @@ def costs(weeks: list[dict[str, Any]], gpus: int) -> dict[str, float]:
     """What one sample and one GPU-day cost: medians over weeks, and the line through the statements of all weeks."""
     rows = [w["rows"] for w in weeks]
     gpu_days = [gpus * 7 * (i + 1) for i in range(len(weeks))]
-    stated = [w["analyze"]["seconds"] for w in weeks]
-    mean_x, mean_y = statistics.fmean(gpu_days), statistics.fmean(stated)
-    spread = sum((x - mean_x) ** 2 for x in gpu_days)
-    slope = sum((x - mean_x) * (y - mean_y) for x, y in zip(gpu_days, stated, strict=True)) / spread
+    slope, base = line(gpu_days, [w["analyze"]["seconds"] for w in weeks])
+    slope_mib, base_mib = line(gpu_days, [w["analyze"]["peak_mib"] for w in weeks])
     posting = [max(w["post"]["cpu_s"] - w["analyze"]["cpu_s"], 0.0) / n for w, n in zip(weeks, rows, strict=True)]
     return {
         "import_cpu_s": statistics.median(w["import"]["cpu_s"] / n for w, n in zip(weeks, rows, strict=True)),
@@ -39,10 +38,19 @@ def costs(weeks: list[dict[str, Any]], gpus: int) -> dict[str, float]:
         "sample_bytes": weeks[-1]["samples_mib"] * MIB / sum(rows),
         "gpu_day_bytes": weeks[-1]["ledger_mib"] * MIB / gpu_days[-1],
         "statement_s": slope,
-        "statement_base_s": mean_y - slope * mean_x,
+        "statement_base_s": base,
+        "statement_mib": slope_mib,
+        "statement_base_mib": base_mib,
+        "taking_mib": max(w[name]["peak_mib"] for w in weeks for name in ("import", "post")),
         "week_s": statistics.median(w["analyze_week"]["seconds"] for w in weeks),
         "peak_mib": max(w[name]["peak_mib"] for w in weeks for name in ("import", "post", "analyze", "analyze_week")),
     }
+
+
+def line(x: list[int], y: list[float]) -> tuple[float, float]:
+    """Slope and start of the straight line through points."""
+    slope, start = statistics.linear_regression(x, y)
+    return slope, start
 
 
 def measured(weeks: list[dict[str, Any]]) -> str:
@@ -61,20 +69,26 @@ def measured(weeks: list[dict[str, Any]]) -> str:
 def modeled(found: dict[str, float]) -> str:
     """What the costs make of each fleet."""
     head = [
-        "GPUs", "samples a day", "samples on disk, 30 days", "lines on disk, a year", "import a day", "posting a day",
-        "statement of 30 days",
+        "GPUs", "samples per day", "samples on disk, 30 days", "lines on disk, 1 year", "import per day",
+        "posting per day", "memory of both", "statement of 30 days", "its memory",
     ]  # fmt: skip
     out = ["| " + " | ".join(head) + " |", "|" + "---:|" * len(head)]
     for gpus in FLEETS:
         a_day = gpus * DAY_S // STEP_S
         import_s, post_s = (a_day * found[name] / CORES for name in ("import_cpu_s", "post_cpu_s"))
         statement = found["statement_base_s"] + found["statement_s"] * gpus * 30
+        statement_mib = found["statement_base_mib"] + found["statement_mib"] * gpus * 30
         cells = [
             f"{gpus:,}", f"{a_day:,}", f"{30 * a_day * found['sample_bytes'] / GIB:,.0f} GiB",
-            f"{365 * gpus * found['gpu_day_bytes'] / GIB:,.0f} GiB", _time(import_s), _time(post_s), _time(statement),
+            f"{365 * gpus * found['gpu_day_bytes'] / GIB:,.0f} GiB", _time(import_s), _time(post_s),
+            f"{found['taking_mib'] / 1024:.1f} GiB", _time(statement), f"{statement_mib / 1024:.1f} GiB",
         ]  # fmt: skip
         out.append("| " + " | ".join(cells) + " |")
     return "\n".join(out)
+
+
+def _range(weeks: list[dict[str, Any]]) -> str:
+    return " to ".join(f"{week['analyze']['peak_mib']:,.0f}" for week in (weeks[0], weeks[-1]))
 
 
 def _time(seconds: float) -> str:
@@ -102,7 +116,8 @@ def page(weeks: list[dict[str, Any]], gpus: int) -> str:
         f"  {first:.0f} s. Posting grows only by the statement of the whole lake that comes with it.",
         f"- **A statement follows its window**: the last seven days take {found['week_s']:.1f} s at the median,",
         "  however much is in the lake. The hour in which the window begins is posted again from its samples.",
-        f"- **Memory does not grow**: the largest sum over a command and its workers was {found['peak_mib']:,.0f} MiB.",
+        "- **Memory of import and posting does not grow**: the largest sum over a command and its workers was",
+        f"  {found['peak_mib']:,.0f} MiB. A statement holds more for a longer window: {_range(weeks)} MiB.",
         "",
         f"## Modeled: one sample every {STEP_S} s",
         "",
@@ -111,7 +126,9 @@ def page(weeks: list[dict[str, Any]], gpus: int) -> str:
         f"Costs used: {micro['import_cpu_s']:.2f} µs of CPU per sample to import,",
         f"{micro['post_cpu_s']:.2f} µs to post, over {CORES} cores; {found['sample_bytes']:.0f} bytes per sample;",
         f"{found['gpu_day_bytes'] / 1024:.1f} KiB of lines per GPU-day;",
-        f"a statement {found['statement_base_s']:.1f} s plus {micro['statement_s']:.0f} µs per GPU-day.",
+        f"a statement {found['statement_base_s']:.1f} s plus {micro['statement_s']:.0f} µs per GPU-day,",
+        f"in {found['statement_base_mib']:.0f} MiB plus {found['statement_mib'] * 1024:.1f} KiB per GPU-day. Import",
+        f"and posting hold {found['taking_mib']:,.0f} MiB at most on {CORES} cores, whatever the number of samples.",
         END,
     ])  # fmt: skip
 

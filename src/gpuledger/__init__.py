@@ -44,6 +44,9 @@ from typing import TYPE_CHECKING
 from gpuledger.version import __version__
 
 if TYPE_CHECKING:
+    from gpuledger import plan as plan
+    from gpuledger import scaling as scaling
+    from gpuledger import train as train
     from gpuledger.advice.build import audit_statement
     from gpuledger.answers import Answer
     from gpuledger.api import OpenLake
@@ -99,6 +102,8 @@ _HOMES = {
     "training.meter.meter": ("Meter", "metered"),
     "units": ("Unknown",),
 }
+# Rooms with functions of their own.
+_ROOMS = ("plan", "scaling", "train")
 
 __all__ = [
     "Ages", "Answer", "Bill", "CommandRun", "EfficiencyStatement", "FleetSpec", "Gpu", "GpuledgerError",
@@ -116,7 +121,7 @@ def __getattr__(name: str) -> object:
         from gpuledger.api import ReadFiles, open_lake
 
         return open_lake if name == "open" else ReadFiles
-    if name in ("plan", "scaling", "train"):  # rooms with functions of their own
+    if name in _ROOMS:
         import importlib
 
         return importlib.import_module(f"gpuledger.{name}")

@@ -22,7 +22,7 @@ def names_for_type_checkers() -> dict[str, tuple[str, ...]]:
 
 
 def test_type_checkers_see_what_is_loaded():
-    homes = {home: tuple(sorted(names)) for home, names in gpuledger._HOMES.items()}
+    homes = {home: tuple(sorted(names)) for home, names in gpuledger._HOMES.items()} | {"gpuledger": gpuledger._ROOMS}
     assert homes == names_for_type_checkers()
 
 
@@ -32,7 +32,7 @@ def test_all_lists_every_name_once():
     assert set(gpuledger.__all__) <= set(dir(gpuledger))
 
 
-@pytest.mark.parametrize("name", gpuledger.__all__)
+@pytest.mark.parametrize("name", [*gpuledger.__all__, *gpuledger._ROOMS])
 def test_every_name_loads(name):
     assert getattr(gpuledger, name) is not None
 

@@ -23,6 +23,9 @@ def audited(lake: str) -> object:
     return answer.statement.cost
 
 
+reveal_type(gpuledger.plan.fit("llama-3.1-70b", "h100-sxm5-80gb", count=8))
+reveal_type(gpuledger.scaling.judge("results.jsonl"))
+reveal_type(gpuledger.train.mfu("llama-3.1-8b", "h100-sxm5-80gb", tokens_per_s=90_000.0))
 lake: int = gpuledger.open("books")
 """
 
@@ -86,4 +89,10 @@ def test_a_project_that_installs_it_is_checked_by_its_types(wheels: list[Path], 
     errors = [line for line in done.stdout.splitlines() if ": error:" in line]
     assert len(errors) == 1, done.stdout
     assert 'expression has type "OpenLake"' in errors[0]
-    assert "Answer[gpuledger.advice.statement.AuditStatement]" in done.stdout
+    revealed = [line.split('"')[1] for line in done.stdout.splitlines() if "Revealed type" in line]
+    assert revealed == [
+        "gpuledger.answers.Answer[gpuledger.advice.statement.AuditStatement]",
+        "gpuledger.answers.Answer[gpuledger.plan.fitting.build.Fit]",
+        "gpuledger.answers.Answer[gpuledger.scaling.statement.ScalingStatement]",
+        "typing.Mapping[str, Any]",
+    ]

@@ -6,7 +6,7 @@ Each device is put to the class of most of its working time; an owner's devices 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
@@ -15,16 +15,17 @@ from gpuledger.advice.case import IDLE_CLASSES, Case, Sums, demand_of, health_of
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.stretches import MOST, SUMS, Key, Stretch
 from gpuledger.catalog.gpus import Gpu, find_gpu
+from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.billing import Charged
 from gpuledger.cost.charges import Charge, grouped, row_of
 from gpuledger.cost.figures import energy_kwh
 from gpuledger.cost.inventory import Inventory
 from gpuledger.cost.pricing import Price
 from gpuledger.ledger.read.scope import UNALLOCATED, owner_name
-from gpuledger.physics.behavior import Basis, Behaviour, classify
+from gpuledger.physics.behavior import Basis, Behaviour, classify, classify_all
 from gpuledger.physics.pipes import precision_name
 from gpuledger.physics.purpose import USE, Aim, purpose
-from gpuledger.physics.signals import from_sums
+from gpuledger.physics.signals import Signals, from_sums, signals_of
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
 _PHASES = ("idle", "underutilized", "productive", "compute_bound")
@@ -63,10 +64,9 @@ def make_cases(
     aims = _purposes(stretches)
     cases, case_of = [], dict[Key, int]()
     order = sorted(groups, key=lambda g: (-sum(_observed(by_key[k]) for k in groups[g]), str(g)))
-    for number, group in enumerate(order):
+    gathered = [_gather(g, [s for key in groups[g] for s in by_key[key]]) for g in order]
+    for number, (group, case) in enumerate(zip(order, _cases(gathered, usd_per_kwh), strict=True)):
         keys = groups[group]
-        members = [s for key in keys for s in by_key[key]]
-        case = _case(group, members, usd_per_kwh)
         owed = [charge for key in keys for charge in charges.get(key, ())]
         kind, by, how = aims[group[0], group[1]]
         cases.append(replace(with_money(case, owed, inventory), purpose=kind, purpose_by=by, purpose_how=how))
@@ -84,7 +84,8 @@ def case_of_board(
     namespace, workload = max(times, key=lambda owner: (times[owner], str(owner)))
     mine = [replace(s, namespace=namespace, workload=workload) for s in members]
     klass = _main_class([(s.klass, s.sums["all_ms"]) for s in mine], limits)
-    case = with_money(_case((namespace, workload, mine[0].gpu_model, klass), mine, None), charges, inventory)
+    (made,) = _cases([_gather((namespace, workload, mine[0].gpu_model, klass), mine)], None)
+    case = with_money(made, charges, inventory)
     kind, by, how = _purposes(mine)[namespace, workload]
     return replace(case, purpose=kind, purpose_by=by, purpose_how=how)
 
@@ -99,45 +100,77 @@ def _main_class(judged: Iterable[tuple[str, int]], limits: Limits) -> str:
     return max(sorted(chosen or time), key=lambda k: (chosen or time)[k])
 
 
-def _case(group: Group, members: Sequence[Stretch], usd_per_kwh: Decimal | None) -> Case:
-    namespace, workload, model, klass = group
-    found = find_gpu(model) if model else Unknown("the samples carry no model name")
-    gpu = found if isinstance(found, Gpu) else None
-    total = add_up(s.sums for s in members)
+@dataclass(frozen=True)
+class _Gathered:
+    """The stretches of one case, and their sums: of all, of those at work, and of those of the case's class."""
+
+    group: Group
+    members: Sequence[Stretch]
+    own: Sequence[Stretch]
+    found: Gpu | Unknown
+    total: Sums
+    at_work: Sums
+    of_class: Sums
+    precision: str | None
+
+    @property
+    def gpu(self) -> Gpu | None:
+        """The GPU, where the catalog has it."""
+        return self.found if isinstance(self.found, Gpu) else None
+
+
+def _gather(group: Group, members: Sequence[Stretch]) -> _Gathered:
+    _, _, model, klass = group
     own = [s for s in members if s.klass == klass] or list(members)
     working = [s for s in members if s.klass not in IDLE_CLASSES] or list(members)
-    at_work = add_up(s.sums for s in working)
-    signals, judged = from_sums(at_work, gpu), _judge(klass, own, gpu)
-    observed = total["all_ms"] or 1
+    total = add_up(s.sums for s in members)
+    at_work, of_class = (
+        total if len(some) == len(members) else add_up(s.sums for s in some) for some in (working, own)
+    )
     labels = Counter[str]()
     for s in working:
         if label := precision_name(s.precision):
             labels[label] += s.sums["all_ms"]
-    names = {f"{s.gpu_uuid}/{s.gpu_instance_id}" if s.gpu_instance_id else s.gpu_uuid for s in members}
-    boards = len({s.gpu_uuid for s in members})
     precision = labels.most_common(1)[0][0] if labels else None
+    found = find_gpu(model) if model else Unknown("the samples carry no model name")
+    return _Gathered(group, members, own, found, total, at_work, of_class, precision)
+
+
+def _cases(gathered: Sequence[_Gathered], usd_per_kwh: Decimal | None) -> Iterator[Case]:
+    """The cases of what was gathered; signals and classes are worked out for all of them at once."""
+    idle, gpus = load_thresholds().idle, [g.gpu for g in gathered]
+    signals = signals_of([g.at_work for g in gathered], gpus, idle)
+    judged = classify_all(signals_of([g.of_class for g in gathered], gpus, idle))
+    for one, seen, whole in zip(gathered, signals, judged, strict=True):
+        yield _case(one, seen, _judge(one, whole), usd_per_kwh)
+
+
+def _case(one: _Gathered, signals: Signals, judged: Behaviour, usd_per_kwh: Decimal | None) -> Case:
+    (namespace, workload, model, klass), members, total = one.group, one.members, one.total
+    observed = total["all_ms"] or 1
+    names = {f"{s.gpu_uuid}/{s.gpu_instance_id}" if s.gpu_instance_id else s.gpu_uuid for s in members}
     return Case(
         namespace=namespace,
         workload=workload,
         gpu_model=model,
-        gpu=found,
+        gpu=one.found,
         klass=klass,
         evidence=judged.evidence,
         confidence=judged.confidence,
         shares=_shares({v: _observed(s for s in members if s.klass == v) for v in {s.klass for s in members}}),
         phases=_shares({p: total[f"phase_{p}_ms"] for p in _PHASES}),
         devices=tuple(sorted(names)),
-        gpus=boards,
+        gpus=len({s.gpu_uuid for s in members}),
         observed_h=total["all_ms"] / MS_PER_HOUR,
         days=total["all_ms"] / MS_PER_HOUR / 24 / max(len(names), 1),
         signals=signals,
-        demand=demand_of(total, at_work, signals, gpu),
+        demand=demand_of(total, one.at_work, signals, one.gpu),
         idle_ratio=(total["idle_ms"] + total["idle_unknown_ms"]) / observed,
         idle_held_ratio=total["idle_held_ms"] / observed,
         memory_known=not total["idle_unknown_ms"],
         busy_ratio=min(1.0, total["busy_ppm_ms"] / PPM / observed),
-        precision=precision,
-        tensor_kind=_tensor_kind(at_work),
+        precision=one.precision,
+        tensor_kind=_tensor_kind(one.at_work),
         sliced=any(s.gpu_instance_id for s in members),
         health=health_of((s.gpu_uuid, s.gpu_instance_id, s.sums) for s in members),
         usd_per_kwh=usd_per_kwh,
@@ -150,15 +183,14 @@ def _tensor_kind(at_work: Sums) -> str | None:
     return next((kind for kind, part in kinds.items() if part and 2 * part >= at_work["tensor_ppm_ms"]), None)
 
 
-def _judge(klass: str, own: Sequence[Stretch], gpu: Gpu | None) -> Behaviour:
+def _judge(one: _Gathered, whole: Behaviour) -> Behaviour:
     """What shows the class: judged over its stretches together, else as the longest of them was."""
-    sums = add_up(s.sums for s in own)
+    klass, sums = one.group[3], one.of_class
     if klass not in IDLE_CLASSES:
-        whole = classify(from_sums(sums, gpu))
         if whole.klass == klass:
             return whole
-        longest = max(own, key=lambda s: s.sums["all_ms"])
-        alone = classify(from_sums(longest.sums, gpu))
+        longest = max(one.own, key=lambda s: s.sums["all_ms"])
+        alone = classify(from_sums(longest.sums, one.gpu))
         if alone.klass == klass:
             return alone
         seen = "; ".join(whole.evidence)

@@ -40,9 +40,11 @@ def _most_first(r: Recommendation) -> tuple[Decimal, Decimal, float, str]:
 
 
 def _one(members: Sequence[Finding], combined: Mapping[CaseKey, Combined], scale: Scale) -> Recommendation:
-    ordered = sorted(members, key=lambda f: (-scale.share(f)[1], -f.alone.middle, -f.case.gpus, f.case.name))
+    each = [(f, scale.share(f)) for f in members]
+    each.sort(key=lambda one: (-one[1][1], -one[0].alone.middle, -one[0].case.gpus, one[0].case.name))
+    ordered = [found for found, _ in each]
     top, rule = ordered[0], ordered[0].rule
-    shares = [sum(parts, Fraction(0)) for parts in zip(*(scale.share(f) for f in ordered), strict=True)]
+    shares = [sum(parts, Fraction(0)) for parts in zip(*(share for _, share in each), strict=True)]
     months = [scale.usd(f) for f in ordered]
     words = dict.fromkeys(f.reason.gain_words for f in ordered if f.reason.gain_words)
     return Recommendation(

@@ -7,10 +7,11 @@ with a price count; where no case has one, paid GPU-hours stand in for dollars a
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import cached_property
 
 from gpuledger.advice.case import Case
 from gpuledger.advice.findings import Finding
@@ -73,7 +74,7 @@ class Combined:
     findings: tuple[Finding, ...]
     savings: Savings
 
-    @property
+    @cached_property
     def paid(self) -> Fraction:
         """What the case's fractions are of."""
         return Fraction(sum(self.case.weights.values(), Decimal(0)))
@@ -105,7 +106,7 @@ def total(combined: Mapping[CaseKey, Combined], scale: Scale) -> AuditSavings:
 
     def add(figure: str, case: str | None = None) -> Fraction:
         parts = ((getattr(c.savings, figure), c.paid) for c in used)
-        return sum((Fraction(getattr(x, f"{case}_pct") if case else x) * of for x, of in parts), Fraction(0))
+        return added((getattr(x, f"{case}_pct") if case else x, of) for x, of in parts)
 
     combined_sum, final = add("combined_pct"), add("with_rate_pct")
     rest = 100 * whole - combined_sum
@@ -124,6 +125,15 @@ def total(combined: Mapping[CaseKey, Combined], scale: Scale) -> AuditSavings:
         with_rate_month=_month(spreads[1], month) if priced else NO_PRICE,
         words=(*_relations(_over(add("one_bucket_pct"), whole), _over(combined_sum, whole)), *_words(used)),
     )
+
+
+def added(parts: Iterable[tuple[Decimal, Fraction]]) -> Fraction:
+    """The sum of products, exact: over one common denominator for each that occurs, not a new one at each step."""
+    tops: dict[int, int] = {}
+    for share, of in parts:
+        (top, bottom), (over, under) = share.as_integer_ratio(), of.as_integer_ratio()
+        tops[bottom * under] = tops.get(bottom * under, 0) + top * over
+    return sum((Fraction(top, bottom) for bottom, top in tops.items()), Fraction(0))
 
 
 def with_quarter(savings: AuditSavings, projection: Projection | Unknown) -> AuditSavings:

@@ -56,7 +56,7 @@ class Screen:
     def stages(self) -> Iterator[Stages]:
         """Progress bars while something long runs."""
         if not (self.talks and sys.stderr.isatty()):
-            yield Stages(None)
+            yield Stages(None, self)
             return
         from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -65,14 +65,14 @@ class Screen:
         done = TextColumn("{task.completed:>11,.0f}")
         columns = (TextColumn("{task.description:<18}"), BarColumn(24), done, TimeElapsedColumn())
         with Progress(*columns, console=Terminal(stderr=True), transient=True) as progress:
-            yield Stages(progress)
+            yield Stages(progress, self)
 
 
 class Stages:
     """The bars of one command, one for each stage of its work."""
 
-    def __init__(self, progress: Progress | None) -> None:
-        self._progress = progress
+    def __init__(self, progress: Progress | None, screen: Screen) -> None:
+        self._progress, self._screen = progress, screen
         self.shown = progress is not None
 
     def start(self, stage: str, total: int | None = None) -> Tick:
@@ -83,10 +83,15 @@ class Stages:
         return lambda amount: progress.advance(task, amount)
 
     def post(self, lake: Lake, limits: Thresholds) -> None:
-        """Bring the ledger up to date, with a bar that knows its end when nothing was posted before."""
+        """Bring the ledger up to date, with a bar that knows its end when nothing was posted before; then report what
+        makes the days of the lake doubtful.
+        """
         from gpuledger.ledger.engine import post_lake
+        from gpuledger.ledger.read.doubts import doubts
         from gpuledger.ledger.store import Ledger
 
         lake.require()
         fresh = not Ledger(lake).manifest().days
         post_lake(lake, limits, self.start("posting", sum(p.rows for p in lake.manifest().parts) if fresh else None))
+        for words in doubts(lake):
+            self._screen.say(f"note: {words}", err=True)

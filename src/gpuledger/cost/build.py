@@ -27,6 +27,7 @@ from gpuledger.cost.user_settings import Config
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.jobs.counts import words_of
+from gpuledger.ledger.read.doubts import doubts
 from gpuledger.ledger.read.owners import By, dimension, named_by, space_name
 from gpuledger.ledger.read.scope import Scope, owner_name
 from gpuledger.physics.calibration import Calibration
@@ -121,9 +122,10 @@ def statement_and_bill(
     asked = Asked(scope or Scope(), stock, choice, calibration, None if by is None else dimension(by))
     bill = charge_window(books, asked)
     today_ms = bill.window.end_ms if as_of_ms is None else as_of_ms
-    per_kwh = None if usd_per_kwh is None else money_of(usd_per_kwh)
     before = _previous(books, asked, bill) if previous else Unknown(NOT_ASKED)
-    return _statement(bill, asked, teams or Config(), today_ms, per_kwh, before), bill
+    per_kwh = None if usd_per_kwh is None else money_of(usd_per_kwh)
+    made = _statement(bill, asked, teams or Config(), today_ms, per_kwh, before)
+    return replace(made, assumptions=(*made.assumptions, *doubts(books, asked.scope))), bill
 
 
 def _statement(
@@ -229,11 +231,10 @@ def _assumptions(bill: Charged, asked: Asked) -> Iterator[str]:
     yield from _paid_time(bill, asked)
     if bill.cut_by_share:
         yield "samples of an hour or day that the window cuts are gone: its part is taken in proportion to time"
-    since, until = asked.scope.since_ms, asked.scope.until_ms
-    start, end = bill.window.start_ms, bill.window.end_ms
+    since, until, start, end = asked.scope.since_ms, asked.scope.until_ms, bill.window.start_ms, bill.window.end_ms
     if (since is not None and since < start) or (until is not None and until > end):
-        reach = f"{utc(start):%Y-%m-%d %H:%M} to {utc(end):%Y-%m-%d %H:%M} UTC"
-        yield f"samples reach from {reach}, less than was asked for: hourly figures are over that time"
+        reach = f"samples reach from {utc(start):%Y-%m-%d %H:%M} to {utc(end):%Y-%m-%d %H:%M} UTC"
+        yield f"{reach}, less than was asked for: hourly figures are over that time"
     yield from (f"on the days of this window, {words}" for words in words_of(bill.joined))
     yield from _price_notes(bill)
     yield from _bucket_notes(bill)
@@ -268,8 +269,8 @@ def _price_notes(bill: Charged) -> Iterator[str]:
         yield "where no price was given, the market median of the GPU is used; its range is shown next to it"
     boards = {c.device.gpu_uuid for c in bill.charges if isinstance(c.price, Unknown)}
     if boards:
-        gpus = "1 GPU has" if len(boards) == 1 else f"{len(boards)} GPUs have"
-        yield f"{gpus} no known price: no dollar figure holds any of that time"
+        has = "has" if len(boards) == 1 else "have"
+        yield f"{count(len(boards), 'GPU')} {has} no known price: no dollar figure holds any of that time"
 
 
 def _bucket_notes(bill: Charged) -> Iterator[str]:

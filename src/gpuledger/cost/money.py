@@ -23,14 +23,19 @@ ZERO = Decimal(0)
 
 def usd(amount: Fraction | Decimal) -> Decimal:
     """An exact amount as dollars, to the nearest smallest unit (ties to even)."""
-    return Decimal(round(Fraction(amount) * 10**PLACES)).scaleb(-PLACES)
+    return usd_of(*amount.as_integer_ratio())
+
+
+def usd_of(top: int, bottom: int) -> Decimal:
+    """As `usd`, of a fraction that need not be in lowest terms; `bottom` is above 0."""
+    units, rest = divmod(top * 10**PLACES, bottom)
+    return Decimal(units + (2 * rest + units % 2 > bottom)).scaleb(-PLACES)
 
 
 def cost_usd(duration_ms: int, usd_per_h: Decimal | Fraction) -> Decimal:
     """What a duration costs at a price per hour, to the nearest smallest unit."""
     top, bottom = usd_per_h.as_integer_ratio()
-    units, rest = divmod(top * duration_ms * 10**PLACES, whole := bottom * MS_PER_HOUR)
-    return Decimal(units + (2 * rest + units % 2 > whole)).scaleb(-PLACES)
+    return usd_of(top * duration_ms, bottom * MS_PER_HOUR)
 
 
 def split(total: Decimal, weights: Mapping[K, int]) -> dict[K, Decimal]:

@@ -15,7 +15,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Literal, NamedTuple
 
-from gpuledger.cost.money import usd
+from gpuledger.cost.money import usd, usd_of
 from gpuledger.cost.statement import WASTE, Bucket
 from gpuledger.errors import InputError
 from gpuledger.units import Unknown
@@ -244,4 +244,5 @@ def _alone(reach: _Reach, lever: Lever, chosen: bool) -> LeverSaving:
 
 
 def _pct(part: Fraction, whole: Fraction) -> Decimal:
-    return usd(part * 100 / whole)
+    (top, bottom), (over, under) = part.as_integer_ratio(), whole.as_integer_ratio()
+    return usd_of(top * 100 * under, bottom * over)

@@ -29,6 +29,7 @@ from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines
 from gpuledger.ledger.facts import rules_fingerprint
 from gpuledger.ledger.read.books import Books
+from gpuledger.ledger.read.doubts import doubts
 from gpuledger.ledger.read.idle import longest_idle_ms
 from gpuledger.ledger.read.owners import By, TeamOf, dimension
 from gpuledger.ledger.read.rollup import fleet_hours, hour_lines, quiet_spells, read_accounts
@@ -36,7 +37,7 @@ from gpuledger.ledger.read.scope import ACHIEVABLE_SOURCES, Scope, check_source
 from gpuledger.ledger.store import PostedDay
 from gpuledger.physics.calibration import Calibration
 from gpuledger.settings import changed
-from gpuledger.units import Range, Unknown, utc_day
+from gpuledger.units import Range, Unknown, count, utc_day
 
 
 @collector_paused()
@@ -84,6 +85,7 @@ def _stated(
     hours = hour_rows(sums, accounts.models, why)
     means, posted = whole.means[0], _posted_days(books, scope)
     other = [d.day for d in posted if d.rules != rules_fingerprint(limits)]
+    folded = [d.day for d in posted if d.folded]
     return EfficiencyStatement(
         start_ms=int(accounts.first_ms.min()),
         end_ms=int(accounts.last_ms.max()),
@@ -105,8 +107,10 @@ def _stated(
         by_owner=() if by is None else owner_rows(accounts, by, team_of),
         roi=roi(_gpus_with_pif(capacities, devices), means.rfu_power_pct, limits.targets.roi_rfu_ratios),
         findings=(),
-        assumptions=assumptions(
-            accounts, whole, scope, limits, source, calibration, other, cut_by_share=books.cut_by_share
+        assumptions=(
+            *assumptions(accounts, whole, scope, limits, source, calibration, other, cut_by_share=books.cut_by_share),
+            *_without_hours(folded, len(posted)),
+            *(f"{words[:1].upper()}{words[1:]}." for words in doubts(books.lake, scope)),
         ),
         not_known=not_known(accounts, whole, capacity, unknown_capacity(capacities)),
         health=health,
@@ -186,6 +190,17 @@ def assumptions(
         out.append(f"Classes of {days} were posted under other limits or board powers than those of now.")
     out += changed(efficiency_classes=limits.origin)
     return tuple(out)
+
+
+def _without_hours(folded: Sequence[str], days: int) -> list[str]:
+    """Which figures rest on days where hours are asked for."""
+    if not folded:
+        return []
+    which = folded[0] if len(folded) == 1 else f"{folded[0]} to {folded[-1]}"
+    gone = f"The hours of {len(folded)} of {count(days, 'day')} ({which}) are folded into days"
+    left_out = "patterns and ranges by hour leave these days out"
+    coarse = "in trends, hourly rows and cells of utilization and power each counts as one long hour"
+    return [f"{gone}: {left_out}; {coarse}."]
 
 
 def _memory(calibration: Calibration | None) -> str:

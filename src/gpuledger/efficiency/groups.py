@@ -19,7 +19,7 @@ from gpuledger.ledger.read.rollup import DeviceDays
 from gpuledger.ledger.read.scope import NO_NAMESPACE, UNALLOCATED, namespace_name
 from gpuledger.physics.causes import cause_figures, known_figures, likely_cause
 from gpuledger.physics.purpose import USE, purpose
-from gpuledger.units import MS_PER_HOUR, PPM, Unknown, ratio
+from gpuledger.units import MS_PER_HOUR, PPM, Unknown, count, ratio
 
 NOT_KNOWN = "not known"
 NO_MODEL = "no model name"
@@ -151,10 +151,12 @@ def namespace_rows(accounts: Accounts, by_hour: HourGroups, targets: Targets) ->
     """Analysis 8: means, classes, target and pattern of each namespace."""
     pairs = zip(accounts.labels["namespace"], accounts.owned.tolist(), strict=True)
     names, groups = _by_name(accounts, [space_name(text, owned=owned) for text, owned in pairs])
-    series = _series(by_hour)
+    series, days = _series(by_hour), _folded_days(by_hour)
     # Hours do not tell time without a namespace apart by whether something else names its owner.
     if UNALLOCATED not in names and UNALLOCATED in series:
         series[NO_NAMESPACE] = series.pop(UNALLOCATED)
+    if UNALLOCATED not in names and UNALLOCATED in days:
+        days[NO_NAMESPACE] = days.pop(UNALLOCATED)
     rows = []
     for i, name in enumerate(names):
         kind, _, how = purpose(
@@ -162,7 +164,7 @@ def namespace_rows(accounts: Accounts, by_hour: HourGroups, targets: Targets) ->
         )
         goals = {"training": targets.rfu_training_ratio, "inference": targets.rfu_inference_ratio}
         target = 100 * goals[kind] if kind else None
-        words = pattern_of(*series.get(name, (np.zeros(0), np.zeros(0))))
+        words = pattern_of(*series.get(name, (np.zeros(0), np.zeros(0))), len(days.get(name, ())))
         words += f"; target {target:.0f} % ({kind}, {how})" if target is not None else f"; no target: {how}"
         shares = groups.bottlenecked_pct[i], groups.classes_pct(i)
         rows.append(GroupRow(name, groups.means[i], *shares, target, words))
@@ -184,7 +186,7 @@ def owner_rows(accounts: Accounts, by: By, team_of: TeamOf) -> tuple[GroupRow, .
 
 
 def _series(by_hour: HourGroups) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Hours (since 1970) and mean utilization in percent, by namespace; folded days have no time of day."""
+    """Hours (since 1970) and mean utilization in percent, by namespace; folded days have none."""
     sums: dict[str, dict[int, tuple[float, float]]] = {}
     columns = (by_hour.sums[c].tolist() for c in ("util_ppm_ms", "util_ms") if by_hour.sums)
     for name, (hour_ms, grain_ms), part, known_ms in zip(by_hour.namespace, by_hour.period, *columns, strict=True):
@@ -199,11 +201,29 @@ def _series(by_hour: HourGroups) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     return out
 
 
-def pattern_of(hours: np.ndarray, util_pct: np.ndarray) -> str:
-    """Steady, day/night, bursty or uneven, with the figures that show it. Hours of the day are UTC."""
-    rule = _rules().pattern
+def _folded_days(by_hour: HourGroups) -> dict[str, set[int]]:
+    """By namespace the starts of its days whose hours were added up to a day."""
+    days: dict[str, set[int]] = {}
+    for name, (start_ms, grain_ms) in zip(by_hour.namespace, by_hour.period, strict=True):
+        if grain_ms != MS_PER_HOUR:
+            days.setdefault(namespace_name(name), set()).add(start_ms)
+    return days
+
+
+def pattern_of(hours: np.ndarray, util_pct: np.ndarray, folded_days: int = 0) -> str:
+    """Steady, day/night, bursty or uneven, with the figures that show it. Hours of the day are UTC.
+
+    `folded_days`: days whose hours are gone, which the pattern leaves out.
+    """
+    folded = f"the hours of {count(folded_days, 'day')} are folded" if folded_days else ""
     if len(hours) < 2:
-        return "pattern unknown: fewer than two hours of utilization"
+        return f"pattern unknown: {folded or 'fewer than two hours of utilization'}"
+    found = _pattern(hours, util_pct)
+    return f"{found} ({folded} and left out)" if folded else found
+
+
+def _pattern(hours: np.ndarray, util_pct: np.ndarray) -> str:
+    rule = _rules().pattern
     mean, spread = float(util_pct.mean()), float(util_pct.std())
     span = f"hourly utilization {util_pct.min():.0f} to {util_pct.max():.0f} %"
     if spread < rule.steady_below_pp:

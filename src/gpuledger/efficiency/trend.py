@@ -16,7 +16,7 @@ from functools import lru_cache
 import numpy as np
 
 from gpuledger.efficiency.statement import Direction, HourRow, Trend
-from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown, count
 
 
 def two_sided_p(t: float, freedom: int) -> float:
@@ -84,16 +84,23 @@ def trends(hours: Sequence[HourRow]) -> tuple[Trend, ...]:
     out = []
     for series in SERIES:
         points = [
-            (h.start_ms + h.hours * MS_PER_HOUR / 2, v) for h in hours if isinstance(v := getattr(h, series), float)
+            (h.start_ms + h.hours * MS_PER_HOUR / 2, v, h.hours > 1)
+            for h in hours
+            if isinstance(v := getattr(h, series), float)
         ]
-        out.append(trend_of(series, [p[0] for p in points], [p[1] for p in points]))
+        folded = sum(p[2] for p in points)
+        out.append(trend_of(series, [p[0] for p in points], [p[1] for p in points], folded))
     return tuple(out)
 
 
-def trend_of(series: str, at_ms: Sequence[float], values: Sequence[float]) -> Trend:
-    """Slope per day with its 95 % interval, and the best single step of one series."""
+def trend_of(series: str, at_ms: Sequence[float], values: Sequence[float], folded: int = 0) -> Trend:
+    """Slope per day with its 95 % interval, and the best single step of one series.
+
+    `folded`: how many of the values are means of whole days, whose hours are gone.
+    """
+    readings = _readings(len(values), folded)
     if len(values) < MIN_POINTS:
-        why = Unknown(f"{len(values)} hours are too few, {MIN_POINTS} are needed")
+        why = Unknown(f"{readings} are too few, {MIN_POINTS} are needed")
         return Trend(series, why, why, why, "not known", why, why, why, "")
     at, y = np.array(at_ms), np.array(values)
     days = (at - at[0]) / MS_PER_DAY
@@ -103,7 +110,7 @@ def trend_of(series: str, at_ms: Sequence[float], values: Sequence[float]) -> Tr
     change, before, after = _change(at_ms, y, line)
     if _is_flat(y, line.residual_ss + plain * plain * float(x @ x)):
         return Trend(series, plain, plain, plain, "flat", change, before, after, "the series does not vary")
-    slope, reach, note = _slope(at, days, y)
+    slope, reach, note = _slope(at, days, y, readings)
     if isinstance(reach, Unknown):
         return Trend(series, slope, reach, reach, "not known", change, before, after, note)
     low, high = slope - reach, slope + reach
@@ -111,7 +118,13 @@ def trend_of(series: str, at_ms: Sequence[float], values: Sequence[float]) -> Tr
     return Trend(series, slope, low, high, direction, change, before, after, note)
 
 
-def _slope(at: np.ndarray, days: np.ndarray, y: np.ndarray) -> tuple[float, float | Unknown, str]:
+def _readings(values: int, folded: int) -> str:
+    """ "48 hours", "30 folded days", "48 hours and 30 folded days"."""
+    hours, days = f"{values - folded} hours", count(folded, "folded day")
+    return hours if not folded else days if values == folded else f"{hours} and {days}"
+
+
+def _slope(at: np.ndarray, days: np.ndarray, y: np.ndarray, readings: str) -> tuple[float, float | Unknown, str]:
     """The slope per day, how far it may be off, and what both rest on."""
     cyclic = days[-1] >= CYCLE_FROM_DAYS
     hour = (at // MS_PER_HOUR % HOURS_PER_DAY).astype(np.int64) if cyclic else np.zeros(len(y), dtype=np.int64)
@@ -132,7 +145,7 @@ def _slope(at: np.ndarray, days: np.ndarray, y: np.ndarray) -> tuple[float, floa
         cycle = y - slope * days - (left - slope * x)
         level, by_days, note = _by_days(days[whole], (y - cycle)[whole], block[whole])
         return level, max(by_days, reach), note
-    note = f"{len(y)} hours worth {fit.independent:.0f} independent readings"
+    note = f"{readings} worth {fit.independent:.0f} independent readings"
     note += "; the mean of each hour of the day taken out" if cyclic else ""
     if days[-1] < CYCLE_FROM_DAYS:
         note += "; under two days, so a slope may be the time of day"

@@ -15,6 +15,7 @@ import msgspec
 
 from gpuledger.errors import FileFault, InputError, LakeError
 from gpuledger.lake import rejects as why
+from gpuledger.lake.clocks import Ahead, ahead_note, check_store_clock, latest_ms
 from gpuledger.lake.engines.choosing import in_use
 from gpuledger.lake.engines.engine import Runner, everywhere
 from gpuledger.lake.handing import own_desk
@@ -30,7 +31,7 @@ from gpuledger.telemetry.finding import Found, Strangers, as_the_user_names_them
 from gpuledger.telemetry.labels import Used, label_notes
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, Mapping
 from gpuledger.telemetry.sources import open_source
-from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
+from gpuledger.units import MS_PER_DAY, day_start_ms, utc, utc_day
 
 # Below this many rows, starting processes costs more than they save; a piece of a file has about as many.
 ROWS_WORTH_PROCESSES = 3_000_000
@@ -101,7 +102,8 @@ class Import:
         self.names: dict[str, str] = {}
         self.closed_before = lake.manifest().closed_before
         closed_ms = day_start_ms(self.closed_before) if self.closed_before else 0
-        self.reading = msgspec.structs.replace(reading, closed_ms=closed_ms)
+        self.reading = msgspec.structs.replace(reading, closed_ms=closed_ms, latest_ms=latest_ms())
+        self.newest_ms = 0
         self._runner: Runner | None = None
 
     def __enter__(self) -> Import:
@@ -175,12 +177,16 @@ class Import:
                 self.result.notes.append(
                     f"GPU model {model!r} is not in the catalog: what needs its figures is not known"
                 )
+        self.newest_ms = max(self.newest_ms, *(taken.newest_ms for _, taken in pieces))
+        ahead = [found for _, taken in pieces for found in taken.ahead]
+        if ahead:
+            self._note(name, [ahead_note(ahead, self.reading.latest_ms)])
         used = Used()
         for label, source, count in (found for _, taken in pieces for found in taken.label_rows):
             used[label, source] += count
         self._note(name, label_notes(pieces[0][1].labels, used))
         if not any(taken.usable for _, taken in pieces):
-            raise _no_usable_row(path, self.rejects, before)
+            raise _no_usable_row(path, self.rejects, before, ahead)
         self.result.files += 1
         self.result.rows_read += rows
 
@@ -196,6 +202,7 @@ class Import:
             raise LakeError(
                 f"{self.lake.root}: days were closed while this import ran", hint="run the same import again"
             )
+        check_store_clock(self.lake, self.folder, self.newest_ms)
         staged: list[tuple[Path, Part]] = []
         for done in self._written(manifest):
             self.result.rows_added += done.added
@@ -273,8 +280,12 @@ def pieces_of(files: Sequence[Path], *, may_cut: bool) -> tuple[list[Piece], int
     return pieces, total
 
 
-def _no_usable_row(path: str, rejects: Rejects, before: Counter[str]) -> FileFault:
+def _no_usable_row(path: str, rejects: Rejects, before: Counter[str], ahead: Sequence[Ahead]) -> FileFault:
     found = rejects.counts - before
+    if set(found) == {why.AHEAD}:
+        hint = f"check the clock of {ahead[0].host or 'its host'}, or --tz if the file has local times"
+        last = f"{utc(max(a.last_ms for a in ahead)):%Y-%m-%d %H:%M} UTC"
+        return FileFault(path, f"all its rows are later than now, up to {last} (of {ahead[0].words})", hint=hint)
     if set(found) == {why.CLOSED_DAY}:
         return FileFault(path, "all its rows are of days that are closed", hint="import into another lake: --lake DIR")
     text = ", ".join(f"{n} x {reason}" for reason, n in found.most_common(3)) or "no rows"

@@ -22,6 +22,7 @@ from gpuledger.units import utc
 FIELDS = ("file", "row", "reason", "column", "value")
 CONFLICT = "conflicts_with_another_row"
 CLOSED_DAY = "day_is_closed"
+AHEAD = "later_than_now"
 OVER_POWER = "power_over_twice_the_board"
 WRONG_CELLS = "wrong_number_of_cells"
 _LOGGED = 10_000

@@ -13,11 +13,13 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.errors import nearest
 from gpuledger.lake import rejects as why
 from gpuledger.lake.batch import as_dictionary
+from gpuledger.lake.clocks import Ahead
 from gpuledger.lake.handing import desk, given_file
 from gpuledger.lake.processes import Progress
 from gpuledger.lake.rejects import RejectLog
@@ -39,12 +41,16 @@ PIECE_BITS = 40
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """How files are read. `only`: the columns of the schema that are wanted (None: all)."""
+    """How files are read. `only`: the columns of the schema that are wanted (None: all).
+
+    Rows before `closed_ms` or after `latest_ms` are rejected (0: none are).
+    """
 
     zone: str = "UTC"
     mapping: Mapping | None = None
     given: Given = NOTHING_GIVEN
     closed_ms: int = 0
+    latest_ms: int = 0
     only: tuple[str, ...] | None = None
 
 
@@ -60,8 +66,9 @@ class Piece(msgspec.Struct, frozen=True):
 class Taken(msgspec.Struct, frozen=True):
     """What taking a piece found. `rejects`: the log of its rejected rows, numbered within the piece.
 
-    `labels`: by label the source columns it may stand in; `label_rows`: how many rows have it from which; `unlisted`:
-    by reason how many rejected rows the log had no room for.
+    `labels`: by label the source columns it may stand in; `label_rows`: how many rows have it from which. `ahead`: the
+    devices with rows whose times have not come yet; `newest_ms`: the latest time of the others. `unlisted`: by reason
+    how many rejected rows the log had no room for.
     """
 
     rows: int
@@ -71,6 +78,8 @@ class Taken(msgspec.Struct, frozen=True):
     rejects: str
     labels: dict[str, tuple[str, ...]]
     label_rows: list[tuple[str, str, int]]
+    ahead: list[Ahead]
+    newest_ms: int
     unlisted: dict[str, int] = {}
     handed: Handed | None = None
 
@@ -102,6 +111,7 @@ class Taker:
         self._sorter, self._reading, self._progress = sorter, reading, progress
         self._limits: dict[str, float] = {}
         self._unknown: list[str] = []
+        self._ahead: list[Ahead] = []
 
     def take(self, piece: Piece, log: Path) -> Taken:
         """Read one piece; rejected rows go to a log."""
@@ -113,7 +123,7 @@ class Taker:
         stamps.resolve = (lambda: passes_of(path, bound, stamps)) if bound.time else None
         rejected = RejectLog(log)
         notes: list[str] = []
-        rows, usable, used = 0, 0, Used()
+        rows, usable, newest_ms, used = 0, 0, 0, Used()
         labels = (*bound.label_columns(), *(c for c in (bound.time, bound.clock) if c and opened.text))
         opened.numbers = frozenset(source for source, rule in bound.values.values() if not rule.parse)
         for batch in opened.batches(bound.source_columns(), labels):
@@ -127,6 +137,7 @@ class Taker:
             table, numbers = self._check(piece.path, numbers[converted.kept], converted.table, rejected)
             if table.num_rows:
                 self._sorter.add(table, numbers + (piece.number << PIECE_BITS))
+                newest_ms = max(newest_ms, pc.max(table[schema.TIME]).as_py())
             usable += table.num_rows
             rows += batch.num_rows
             self._progress("read", batch.num_rows)
@@ -135,23 +146,30 @@ class Taker:
         rejected.flush()
         notes += opened.notes
         notes += _notes(bound, stamps, reading.zone) + _local_times(rejected.counts, reading.zone)
-        unknown, self._unknown = self._unknown, []
+        (unknown, self._unknown), (ahead, self._ahead) = (self._unknown, []), (self._ahead, [])
         named = [f"{path.name}: {note}" for note in notes]
         count = rows // opened.per_row + len(opened.wrong_rows)
-        labels_used = [(*key, n) for key, n in used.items()]
-        return Taken(count, usable, named, unknown, str(log), bound.labels, labels_used, dict(rejected.more))
+        found = [(*key, n) for key, n in used.items()]
+        more = dict(rejected.more)
+        return Taken(count, usable, named, unknown, str(log), bound.labels, found, ahead, newest_ms, more)
 
     def _check(
         self, source: str, numbers: np.ndarray, table: pa.Table, rejected: RejectLog
     ) -> tuple[pa.Table, np.ndarray]:
-        """Leave out rows of closed days and rows whose power no such board can draw."""
-        bad = np.zeros(table.num_rows, dtype=bool)
-        if self._reading.closed_ms:
-            at_ms = table[schema.TIME].to_numpy()
-            bad = at_ms < self._reading.closed_ms
-            for i in _listed(bad, why.CLOSED_DAY, rejected):
-                when = f"{utc(int(at_ms[i])):%Y-%m-%dT%H:%MZ}"
-                rejected.add((source, int(numbers[i]), why.CLOSED_DAY, "time", when))
+        """Leave out rows of closed days, of times that have not come, and whose power no such board can draw."""
+        at_ms = table[schema.TIME].to_numpy()
+        bad = at_ms < self._reading.closed_ms
+        for i in _listed(bad, why.CLOSED_DAY, rejected):
+            when = f"{utc(int(at_ms[i])):%Y-%m-%dT%H:%MZ}"
+            rejected.add((source, int(numbers[i]), why.CLOSED_DAY, "time", when))
+        if self._reading.latest_ms and (ahead := at_ms > self._reading.latest_ms).any():
+            self._ahead += (found := rows_ahead(table, ahead))
+            words = {one.device: one.words for one in found}
+            devices = table["gpu_uuid"]
+            for i in _listed(ahead, why.AHEAD, rejected):
+                when = f"{utc(int(at_ms[i])):%Y-%m-%dT%H:%MZ}, {words[devices[i].as_py()]}"
+                rejected.add((source, int(numbers[i]), why.AHEAD, "time", when))
+            bad |= ahead
         if "power_w" in table.column_names and "gpu_model" in table.column_names:
             power = table["power_w"]
             over = (power.to_numpy() > self._power_limits(table["gpu_model"])) & ~bad
@@ -184,6 +202,17 @@ def _listed(bad: np.ndarray, reason: str, rejected: RejectLog) -> list[int]:
     rejected.count(Counter({reason: len(rows) - room}) if len(rows) > room else Counter())
     found: list[int] = rows[:room].tolist()
     return found
+
+
+def rows_ahead(table: pa.Table, ahead: np.ndarray) -> list[Ahead]:
+    """The devices of some rows, each with its host, how many rows and the latest of their times."""
+    rows = table.filter(pa.array(ahead))
+    hosts = rows["host"].to_pylist() if "host" in rows.column_names else [None] * rows.num_rows
+    found: dict[str, Ahead] = {}
+    for device, host, at_ms in zip(rows["gpu_uuid"].to_pylist(), hosts, rows[schema.TIME].to_pylist(), strict=True):
+        one = found.get(device) or Ahead(device, host or "", 0, 0)
+        found[device] = Ahead(device, one.host or host or "", one.rows + 1, max(one.last_ms, at_ms))
+    return list(found.values())
 
 
 def _notes(bound: Bound, stamps: StampReader, zone: str) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cache
 from typing import Literal
@@ -94,18 +95,30 @@ def check_rules(rules: Rules, path: str) -> Rules:
     return rules
 
 
+_UNSEEN = Behaviour(NOT_KNOWN, ("neither activity nor utilization is recorded",), "none")
+
+
 def classify(signals: Signals, rules: Rules | None = None) -> Behaviour:
     """The class of a stretch of time, by counters where there are any, else by utilization and power."""
+    return classify_all([signals], rules)[0]
+
+
+def classify_all(signals: Sequence[Signals], rules: Rules | None = None) -> list[Behaviour]:
+    """The classes of many stretches of time, all at once."""
+    if not signals:
+        return []
     file = rules or load_rules()
-    row = {f.name: getattr(signals, f.name) for f in fields(signals) if f.name != "util_bins"}
-    known = {name: np.array([np.nan if v is None else v], dtype=np.float64) for name, v in row.items()}
-    bins = None if signals.util_bins is None else np.array([signals.util_bins])
+    names = [f.name for f in fields(Signals) if f.name != "util_bins"]
+    known = {n: np.array([np.nan if (v := getattr(s, n)) is None else v for s in signals], np.float64) for n in names}
+    size = max((len(s.util_bins) for s in signals if s.util_bins is not None), default=0)
+    bins = np.array([s.util_bins or (np.nan,) * size for s in signals]) if size else None
     found = figure_rows(known, bins)
-    number = int(classify_rows(found, file)[0])
-    if number < 0:
-        return Behaviour(NOT_KNOWN, ("neither activity nor utilization is recorded",), "none")
-    figures = {name: float(v[0]) for name, v in found.items() if not np.isnan(v[0])}
-    return _behaviour(file.rules[number], figures, file)
+    numbers = classify_rows(found, file).tolist()
+    out = []
+    for number, *values in zip(numbers, *(v.tolist() for v in found.values()), strict=True):
+        figures = {name: v for name, v in zip(found, values, strict=True) if not math.isnan(v)}
+        out.append(_UNSEEN if number < 0 else _behaviour(file.rules[number], figures, file))
+    return out
 
 
 def classify_rows(figures: Mapping[str, np.ndarray], rules: Rules | None = None) -> np.ndarray:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -123,11 +124,28 @@ def signal_rows(sums: Mapping[str, np.ndarray], facts: GpuFacts, idle: Idle | No
 
 def from_sums(sums: Mapping[str, Any], gpu: Gpu | None = None, idle: Idle | None = None) -> Signals:
     """The signals of one row of sums."""
-    row = {name: np.array([np.nan if v is None else float(v)]) for name, v in sums.items() if not isinstance(v, str)}
-    found = signal_rows(row, GpuFacts.of([gpu], np.zeros(1, dtype=np.int64)), idle)
-    bins = [float(sums[name]) for name in UTIL_BINS]
-    known = {name: float(v[0]) for name, v in found.items() if not np.isnan(v[0])}
-    return Signals(**known, util_bins=tuple(b / sum(bins) for b in bins) if sum(bins) else None)
+    return signals_of([sums], [gpu], idle)[0]
+
+
+def signals_of(
+    rows: Sequence[Mapping[str, Any]], gpus: Sequence[Gpu | None], idle: Idle | None = None
+) -> list[Signals]:
+    """The signals of many rows of sums, all at once; `gpus`: the GPU of each."""
+    if not rows:
+        return []
+    names = [name for name, v in rows[0].items() if not isinstance(v, str)]
+    sums = {n: np.array([np.nan if (v := row[n]) is None else float(v) for row in rows]) for n in names}
+    kinds = list({id(gpu): gpu for gpu in gpus}.values())
+    number = {id(gpu): i for i, gpu in enumerate(kinds)}
+    facts = GpuFacts.of(kinds, np.array([number[id(gpu)] for gpu in gpus], dtype=np.int64))
+    found = signal_rows(sums, facts, idle)
+    out = []
+    for row, *values in zip(rows, *(v.tolist() for v in found.values()), strict=True):
+        bins = [float(row[name]) for name in UTIL_BINS]
+        whole = sum(bins)
+        known = {name: v for name, v in zip(found, values, strict=True) if not math.isnan(v)}
+        out.append(Signals(**known, util_bins=tuple(b / whole for b in bins) if whole else None))
+    return out
 
 
 def _over(part: np.ndarray, whole: np.ndarray) -> np.ndarray:

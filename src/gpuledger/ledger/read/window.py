@@ -12,11 +12,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gpuledger.errors import InputError
+from gpuledger.lake.clocks import latest_ms
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
-from gpuledger.ledger.store import Ledger
+from gpuledger.ledger.store import Ledger, PostedDay
 from gpuledger.times import Instant, Length, instant_ms, length_ms
-from gpuledger.units import MS_PER_DAY, day_start_ms
+from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 
 Names = str | Sequence[str] | None
 
@@ -33,7 +34,7 @@ class Window(TypedDict, total=False):
 
 
 def scope_of(lake: Lake, **given: Unpack[Window]) -> Scope:
-    """The scope of a statement."""
+    """The scope of a statement. Without an end it ends with the newest sample where others have times to come."""
     since, until, last = given.get("since"), given.get("until"), given.get("last")
     end = None if until is None else instant_ms(until)
     start = None if since is None else instant_ms(since)
@@ -41,6 +42,8 @@ def scope_of(lake: Lake, **given: Unpack[Window]) -> Scope:
         if since is not None:
             raise InputError("since and last both say where the window starts", hint="give one of them")
         start = last_of(lake, length_ms(last), end).since_ms
+    if end is None and days_to_come(lake):
+        end = end_ms(lake)
     return Scope(start, end, _names(given.get("cluster")), _names(given.get("namespace")), _names(given.get("owner")))
 
 
@@ -52,23 +55,40 @@ def last_of(lake: Lake, length: int, until_ms: int | None = None) -> Scope:
 def newest_ms(lake: Lake) -> int:
     """The instant of the newest sample, for its age; or the end of the newest posted day where no samples are left.
 
-    Windows end at `end_ms`.
+    Windows end at `end_ms`. A host whose clock is ahead does not move it: times more than an hour after now do not
+    count.
     """
-    newest = max((p.last_ms + 1 for p in lake.manifest().parts), default=0)
-    return newest or max((day_start_ms(d.day) + MS_PER_DAY for d in Ledger(lake).manifest().days), default=0)
+    latest, parts = latest_ms(), lake.manifest().parts
+    come = (min(p.last_ms + 1, latest) for p in parts if p.first_ms < latest)
+    newest = max(come, default=0) or max((p.last_ms + 1 for p in parts), default=0)
+    if newest:
+        return newest
+    posted = Ledger(lake).manifest().days
+    return max((day_start_ms(d.day) + MS_PER_DAY for d in _come(posted, latest)), default=0)
+
+
+def _come(posted: Sequence[PostedDay], latest: int) -> Sequence[PostedDay]:
+    """The days that have begun by then; all of them if none has."""
+    return [d for d in posted if day_start_ms(d.day) < latest] or posted
+
+
+def days_to_come(lake: Lake) -> list[str]:
+    """The days with samples or lines that have not begun yet: some host's clock is ahead, or was."""
+    first = utc_day(latest_ms())
+    return sorted({d for d in (*lake.manifest().days(), *(d.day for d in Ledger(lake).manifest().days)) if d > first})
 
 
 def end_ms(lake: Lake) -> int:
     """Where the time of the newest sample ends, as it was posted: a window of a day is a day, however far apart samples
     are.
     """
-    newest, ledger = newest_ms(lake), Ledger(lake)
-    posted = max(ledger.manifest().days, key=lambda d: d.day, default=None)
+    newest, ledger, latest = newest_ms(lake), Ledger(lake), latest_ms()
+    posted = max(_come(ledger.manifest().days, latest), key=lambda d: d.day, default=None)
     if posted is None:
         return newest
     files = ledger.files_of(posted, "days" if posted.daily else "lines")
     ends = (pc.max(pq.read_table(file, columns=["last_ms"])["last_ms"]).as_py() for file in files)
-    return max((newest, *(end for end in ends if end is not None)))
+    return max((newest, *(min(end, max(newest, latest)) for end in ends if end is not None)))
 
 
 def _names(given: Names) -> tuple[str, ...]:

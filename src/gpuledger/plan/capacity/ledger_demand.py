@@ -14,6 +14,7 @@ import numpy as np
 
 from gpuledger.cost.buckets import NUMBERS, boards_of, divide
 from gpuledger.cost.pieces import Device, kinds_of_rows, read_devices
+from gpuledger.errors import NothingFound
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.adding import Accumulator, runs
 from gpuledger.ledger.read.books import Books
@@ -96,6 +97,8 @@ def read_fleet_hours(lake: Lake, scope: Scope, *, by: str = "cluster", calibrati
     for _, block in books.blocks(_LABELS, NUMBERS, maybe, hourly=True, owners=False):
         _take(books, block, models, calibration, found)
     keys, sums = found.hours.total()
+    if not keys and found.folded:
+        raise _no_hours(len(found.folded))
     if not keys or not sums["wanted"].any():
         raise books.nothing_found()
     devices = tuple(read_devices(books))
@@ -117,6 +120,15 @@ def read_fleet_hours(lake: Lake, scope: Scope, *, by: str = "cluster", calibrati
         folded_days=len(found.folded),
         unshared_h=found.unshared_ms / MS_PER_HOUR,
     )  # fmt: skip
+
+
+def _no_hours(days: int) -> NothingFound:
+    which = "the day" if days == 1 else f"all {days} days"
+    return NothingFound(
+        f"a capacity plan needs demand by hour, and the hours of {which} in the window are folded into days",
+        hint="import newer samples or give a table of demand (demand=FILE); to keep hours for longer from now on: "
+        "gpuledger tidy --fold-older-than 90d",
+    )
 
 
 def _take(
