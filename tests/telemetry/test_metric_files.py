@@ -8,6 +8,7 @@ inspector. The expected figures are read from the files by the tests themselves.
 import gzip
 import json
 import re
+import time
 from pathlib import Path
 
 import pandas as pd
@@ -209,12 +210,15 @@ def test_one_reading_with_two_values_is_left_out_and_noted(tmp_path):
     assert any("twice with different values" in note for note in result.notes)
 
 
-def test_a_time_that_has_not_come_is_noted(tmp_path):
-    text = (FIXTURES / "openmetrics/samples.om").read_text().replace(" 17688", " 27688")
-    file = tmp_path / "page"
-    file.write_text(text)
+def test_a_time_that_has_not_come_is_noted_and_a_far_one_refused(tmp_path):
+    text, file = (FIXTURES / "openmetrics/samples.om").read_text(), tmp_path / "page"
+    first = min(map(int, re.findall(r" (17688\d{5})", text)))
+    file.write_text(re.sub(r" (17688\d{5})", lambda at: f" {int(at[1]) - first + int(time.time()) + 1_800}", text))
     _, result = imported(tmp_path, file)
     assert any("later than now" in note for note in result.notes)
+    file.write_text(text.replace(" 17688", " 27688"))
+    with pytest.raises(FileFault, match="all its rows are later than now"):
+        imported(tmp_path / "far", file)
 
 
 @pytest.mark.parametrize(

@@ -94,15 +94,15 @@ def test_a_view_of_a_lake_that_is_gone_is_an_error_with_a_next_step(own: Path) -
 
 
 def test_samples_from_the_future_tell_of_clocks(tmp_path: Path) -> None:
-    soon = time.strftime("%Y-%m-%dT%H", time.gmtime(time.time() + 5 * 3600))
-    rows = [f"{soon}:{m:02d}:00Z,GPU-a,NVIDIA A100-SXM4-40GB,50,200" for m in range(30)]
+    soon = [time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + 60 * m)) for m in range(10, 40)]
+    rows = [f"{at},GPU-a,NVIDIA A100-SXM4-40GB,50,200" for at in soon]
     file = tmp_path / "ahead.csv"
     file.write_text("\n".join(["timestamp,UUID,modelName,DCGM_FI_DEV_GPU_UTIL,DCGM_FI_DEV_POWER_USAGE", *rows]) + "\n")
     gpuledger.open(tmp_path / "lake").ingest(file)
     views = Views(LiveLake(tmp_path / "lake"))
     views.refresh()
     page = views.view(Ask("page", "/data")).body.decode()
-    assert "h ahead" in page
+    assert "min ahead" in page
     assert "check the clocks" in page
 
 

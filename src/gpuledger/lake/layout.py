@@ -156,8 +156,10 @@ class Lake:
         gone = [p.place for p in before.parts if p.id in replaces]
         number, nonce = self._first_free(before), self.store.nonce()
         named = [
-            msgspec.structs.replace(part, id=number + i, file=part.file or part_name(number + i, nonce))
-            for i, (_, part) in enumerate(staged)
+            msgspec.structs.replace(
+                part, id=number + i, file=part.file if self._put(file, part) else part_name(number + i, nonce)
+            )
+            for i, (file, part) in enumerate(staged)
         ]
         waiting, expired = self._replaced(before)
         after = Manifest(
@@ -191,6 +193,10 @@ class Lake:
         self._next_id = after.next_id
         self._delete(expired, after)
         return after
+
+    def _put(self, file: Path, part: Part) -> bool:
+        """Whether a task has put a part into the bucket itself, under a name of its own."""
+        return bool(part.file) and file == self.place(part)
 
     def begin(self) -> Manifest:
         """The lake as last committed; call before files are added, inside `locked()`.
