@@ -72,7 +72,7 @@ passes. The first autoencoder took 2.2 times the planned memory: cuDNN lays imag
 convolution (measured apart: input, output and weights once more), which is counted since, and the allocator leaves
 gaps. Five further passes of three autoencoders then took torch's planned peak to 18 % less; the range of the total was
 set anew by all six. The first and second autoencoder for 1,024 x 1,024 pixels ran at 0.4 times the planned rate: their
-attention has one head of 512, for which there is no fused kernel."""
+attention has one head of 512, which no fused kernel takes."""
 CHECK = """\
 Image makers, and decoders and encoders of types with a formula, chosen and measured later. Memory was planned before:
 all but one of these runs lay in the printed range and within 2 % of torch's peak. The one, past its window, was planned
