@@ -26,6 +26,7 @@ MODULES = (
     "gpuledger.lake.importing",
     "gpuledger.ledger.engine",
     "gpuledger.efficiency.build",
+    "gpuledger.api",
 )
 STEPS = ("synth", "bare_write", "import", "floor", "post", "analyze", "pandas")
 COMPARED = ("floor", "post", "analyze", "pandas")
@@ -91,10 +92,9 @@ def post(work: Path, _gpus: int) -> int:
 
 
 def analyze(work: Path, _gpus: int) -> int:
-    from gpuledger.efficiency.build import efficiency_statement
-    from gpuledger.lake.layout import Lake
+    import gpuledger
 
-    statement = efficiency_statement(Lake(work / "lake"))
+    statement = gpuledger.open(work / "lake").analyze().statement
     print(json.dumps({"figures": {"gpu_util_pct": statement.fleet.gpu_util_pct, "pif": statement.fleet.pif}}))
     return statement.samples
 
