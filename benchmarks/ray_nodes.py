@@ -1,13 +1,13 @@
-"""What do two nodes of a Ray cluster gain over one, and what does the cluster cost next to this machine alone?
+"""What do two and four nodes of a Ray cluster gain over one, and what does a cluster cost next to this machine alone?
 
     python benchmarks/ray_nodes.py [--gpus 50] [--days 4] [--step 10] [--rounds 3] [--update docs/ray.md]
 
-Two clusters start on this machine, of one and of two nodes with one CPU each. Where there are at least five cores, the
-command and the head of a cluster are held to two of them and each node to one of its own, as if they were machines of
-their own. Each round runs the commands a user runs, alternating: import a fleet (a file per day), then analyze, which
-posts it. CPU is that of the command and of all processes of its cluster. Busiest: CPU of the command and of the busiest
-node, which is how long it takes where each has a core to itself, whatever else runs meanwhile. The statements must be
-equal to the last digit.
+Clusters start on this machine, of one and of two nodes with one CPU each, of four where there are cores for them. Where
+there are at least five cores, the command and the head of a cluster are held to two of them and each node to one of its
+own, as if they were machines of their own. Each round runs the commands a user runs, alternating: import a fleet (a
+file per day), then analyze, which posts it. CPU is that of the command and of all processes of its cluster. Busiest:
+CPU of the command and of the busiest node, which is how long it takes where each has a core to itself, whatever else
+runs meanwhile. The statements must be equal to the last digit.
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
 START, END = "<!-- nodes -->", "<!-- /nodes -->"
 OBJECTS = 100 << 20
 LOOK_S = 0.1
-WAYS = ("this machine", "one node", "two nodes")
 COMMAND_CORES = 2
+NODES = {"this machine": 0, "one node": 1, "two nodes": 2, "four nodes": 4}
+WAYS = [way for way, nodes in NODES.items() if nodes <= 2 or len(os.sched_getaffinity(0)) > COMMAND_CORES + nodes]
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def rounds(fleet: Path, folder: Path, count: int) -> dict[str, dict[str, list[To
     found: dict[str, dict[str, list[Took]]] = {way: {"import": [], "analyze": []} for way in WAYS}
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, set(cores[:COMMAND_CORES]))
-    clusters = {"this machine": None, "one node": started(1, cores), "two nodes": started(2, cores)}
+    clusters = {way: started(NODES[way], cores) if NODES[way] else None for way in WAYS}
     try:
         for number in range(count):
             for way in WAYS[number % len(WAYS) :] + WAYS[: number % len(WAYS)]:
