@@ -20,6 +20,7 @@ from gpuledger.plan.fitting.changes import Case, changes
 from gpuledger.plan.memory.facts import capacity
 from gpuledger.plan.memory.parts import memory
 from gpuledger.plan.setup import Setup, check, with_defaults
+from gpuledger.units import Unknown
 
 H100 = get_gpu("h100-sxm")
 
@@ -110,6 +111,8 @@ def test_what_is_not_known_makes_a_lower_bound():
     assert answer.at_least
     assert "activations" in answer.not_known
     assert "activations" not in answer.per_gpu_bytes
+    assert answer.low_bytes <= answer.total_bytes
+    assert answer.high_bytes == Unknown("activations unknown")
 
 
 def test_fp32_is_not_called_mixed():

@@ -165,3 +165,16 @@ def test_a_convolution_that_needs_no_other_layout_holds_nothing_more(how):
         torch.nn.functional.conv2d(image, weight, padding=size // 2, groups=groups)
     assert watch.peak == 2 * 8 * 16 * 16 * 4
     assert watch.moved_bytes == 0
+
+
+def test_autocast_reaches_into_torchs_multi_head_attention():
+    """By pencil, a score leaves its softmax in fp32, a dropout mask of a byte, and 16 bits for the next product."""
+    rows, heads, tokens, wide = 2, 4, 32, 16
+    attention = torch.nn.MultiheadAttention(heads * wide, heads, dropout=0.1, device="meta")
+    states = torch.empty(tokens, rows, heads * wide, device="meta", requires_grad=True)
+    kept = list[torch.Tensor]()
+    with as_on_gpu(autocast=True), torch.autograd.graph.saved_tensors_hooks(kept.append, lambda tensor: tensor):
+        attention(states, states, states, need_weights=True)
+    scores = [one for one in kept if one.shape[-2:] == (tokens, tokens)]
+    held = {(one.dtype, one.untyped_storage()._cdata): one for one in scores}
+    assert sum(one.element_size() for one in held.values()) == 4 + 1 + 2

@@ -57,7 +57,8 @@ def _counted(name: str, family: str, file: Path, raw: dict[str, Any]) -> Model:
         family=family,
         shape=CountedShape(
             built_as=found.name, built_by=found.built_by, matrices=found.matrices, rest=found.rest,
-            block=found.block, edges=found.edges, text=found.text, longest=found.longest, denoising=_denoising(found),
+            block=found.block, edges=found.edges, text=found.text, sound_s=found.sound_s, longest=found.longest,
+            denoising=_denoising(found),
         ),
         source=str(file),
         as_of="not dated",
@@ -159,7 +160,12 @@ def traced_step(model: Model, setup: Setup) -> Traced | Unknown:
     try:
         return step.traced(model.config, asked)
     except InputError as error:
-        return Unknown(str(error))
+        return Unknown(_why(error))
+
+
+def _why(error: InputError) -> str:
+    """What went wrong and what to do next, in one line."""
+    return f"{error.message}; {error.hint}" if error.hint else error.message
 
 
 def traced_tensors(model: Model) -> int:
@@ -172,7 +178,7 @@ def served_pass(model: Model, batch: int, context: int) -> Served | Unknown:
     try:
         return forward.served(model.config, batch, context)
     except InputError as error:
-        return Unknown(str(error))
+        return Unknown(_why(error))
 
 
 def denoised(model: Model, setup: Setup) -> tuple[Served, ...] | Unknown:
@@ -187,5 +193,5 @@ def denoised(model: Model, setup: Setup) -> tuple[Served, ...] | Unknown:
         decoders = [part.config for part in model.extra if part.role == AUTOENCODER and part.config]
         found += [forward.served(config, setup.batch, 0, pixels) for config in decoders]
     except InputError as error:
-        return Unknown(str(error))
+        return Unknown(_why(error))
     return tuple(found)

@@ -37,9 +37,10 @@ Size = Sequence[int]
 
 
 def unit_of(shape: Shape) -> str:
-    """What the model reads one of: a token or an image."""
-    text = isinstance(shape, TransformerShape) or (isinstance(shape, CountedShape) and shape.text)
-    return "token" if text else "image"
+    """What the model reads one of: a token, an image or a clip of sound."""
+    if isinstance(shape, CountedShape):
+        return "token" if shape.text else "clip" if shape.sound_s else "image"
+    return "token" if isinstance(shape, TransformerShape) else "image"
 
 
 def forward_flop_by_part(

@@ -208,3 +208,17 @@ def test_a_step_that_depends_on_values_leaves_activations_unknown(tmp_path):
     assert found.at_least
     assert "activations" in found.not_known
     assert found.per_gpu_bytes["optimizer"] == 12 * found.params_total
+
+
+WAVLM = {"model_type": "wavlm", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+         "intermediate_size": 96, "conv_dim": [32] * 7, "num_conv_pos_embeddings": 16,
+         "architectures": ["WavLMForSequenceClassification"]}  # fmt: skip
+
+
+@torch_only
+def test_a_model_that_reads_sound_is_counted_in_clips(tmp_path):
+    pytest.importorskip("transformers")
+    answer = plan.throughput(written(tmp_path, WAVLM), "l4", micro_batch=2).statement
+    assert answer.train.unit == "clip"
+    assert "clips of 10 s of sound" in answer.assumptions
+    assert "clips of 10 s of sound" in plan.fit(tmp_path / "config.json", "l4", micro_batch=2).statement.assumptions

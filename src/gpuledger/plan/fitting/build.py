@@ -35,7 +35,7 @@ class Fit:
     at_least: bool
     close: bool  # the card lies within the error of what was measured
     low_bytes: int
-    high_bytes: int
+    high_bytes: int | Unknown
     per_gpu_bytes: dict[str, int]
     of_capacity_pct: dict[str, float]
     total_bytes: int
@@ -60,7 +60,8 @@ def fit(model: Model, gpu: Gpu, setup: Setup) -> Fit:
     need = memory(model, setup)
     room, room_from = room_bytes(gpu, setup), capacity(gpu)[1]
     fits = need.total_bytes <= room
-    low, high = measured_errors(model, setup).span(need.total_bytes)
+    low, most = measured_errors(model, setup).span(need.total_bytes)
+    high = Unknown(f"{' and '.join(need.not_known)} unknown") if need.not_known else most
     remedies, nowhere = ((), "") if fits else search(model, gpu, setup)
     return Fit(
         model=model.name,
@@ -69,7 +70,7 @@ def fit(model: Model, gpu: Gpu, setup: Setup) -> Fit:
         setup=setup,
         fits=fits,
         at_least=bool(need.not_known),
-        close=low <= room < high,
+        close=low <= room < most,
         low_bytes=low,
         high_bytes=high,
         per_gpu_bytes=dict(need.parts),

@@ -53,6 +53,8 @@ def counted_by(model: Model, setup: Setup) -> list[str]:
             found.append("traced at shorter sequences and extended: it loops over its tokens")
         if '"vision_config"' in model.config and unit_of(model.shape) == "token":
             found.append("traced with text only: all weights count, what images add to activations does not")
+        if isinstance(model.shape, CountedShape) and model.shape.sound_s:
+            found.append(f"clips of {model.shape.sound_s} s of sound")
     elif not model.by_formula:
         found.append(f"activations: formulas not checked for {model.family}, so the range is wide; {INSTALL}")
     return found

@@ -268,6 +268,8 @@ def _train_words(model: Model, gpu: Gpu, setup: Setup, micro_batches: int, node_
     if made := denoising(model.shape):
         high, wide = (setup.image, setup.image) if setup.image else made.pixels
         words.append(f"images of {high} x {wide} pixels; encoding images and prompts is not counted")
+    if isinstance(model.shape, CountedShape) and model.shape.sound_s:
+        words.append(f"clips of {model.shape.sound_s} s of sound")
     return [*words, f"factors: {facts.source} ({facts.as_of})", f"checked on: {facts.held_out}",
             *_range_words(train_errors(model, setup))]  # fmt: skip
 

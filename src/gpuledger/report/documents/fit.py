@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from gpuledger.encode import encode
 from gpuledger.plan.fitting.build import Fit
 from gpuledger.plan.memory.paged import Paged, is_paged
@@ -9,6 +11,7 @@ from gpuledger.report.document import Block, Bullets, Document, KeyFigure, Prose
 from gpuledger.report.documents import document_for
 from gpuledger.report.tables import Cell, Row, Table, cell, make_table
 from gpuledger.report.written import number, percent
+from gpuledger.units import Unknown
 
 GB = 1_000_000_000
 BARELY = "fits barely: within the error of the estimate"
@@ -56,7 +59,7 @@ def headline(fit: Fit) -> str:
     if not fit.fits:
         return f"Does not fit: {job}: {need}, {gb(-fit.free_bytes)} too much."
     word = "What is known fits" if fit.at_least else "Fits, barely" if fit.close else "Fits"
-    return f"{word}: {job}: {need}, {gb(fit.free_bytes)} free."
+    return f"{word}: {job}: {need}, {'at most ' if fit.at_least else ''}{gb(fit.free_bytes)} free."
 
 
 def key_figures(fit: Fit) -> list[KeyFigure]:
@@ -64,11 +67,17 @@ def key_figures(fit: Fit) -> list[KeyFigure]:
     least = "at least: a part is unknown" if fit.at_least else "of the fullest GPU"
     label, note = ("Free", "left") if fit.fits else ("Too much", "missing")
     return [
-        KeyFigure("Need", gb(fit.total_bytes), f"{gb(fit.low_bytes)} to {gb(fit.high_bytes)}", least),
+        KeyFigure("Need", gb(fit.total_bytes), _range(fit, gb), least),
         KeyFigure("Card", gb(fit.capacity_bytes), "", _room(fit)),
         KeyFigure(label, gb(abs(fit.free_bytes)), "", note),
         *([KeyFigure("Sequences", f"{fit.paged.sequences:,}", "", _held(fit, fit.paged))] if fit.paged else []),
     ]
+
+
+def _range(fit: Fit, words: Callable[[int], str]) -> str:
+    """From the least to the most it may need."""
+    high = fit.high_bytes
+    return f"from {words(fit.low_bytes)}" if isinstance(high, Unknown) else f"{words(fit.low_bytes)} to {words(high)}"
 
 
 def _room(fit: Fit) -> str:
@@ -93,8 +102,9 @@ def parts_table(fit: Fit) -> Table:
 
     rows = [row(name, size) for name, size in fit.per_gpu_bytes.items()]
     rows += [[name, Cell("unknown", unknown=True), ""] for name in fit.not_known]
-    rows.append(["range of the total", f"{number(fit.low_bytes / GB, 1)} to {number(fit.high_bytes / GB, 1)}", ""])
-    total = tuple(c if isinstance(c, Cell) else cell(c) for c in row("total", fit.total_bytes))
+    rows.append(["range of the total", _range(fit, lambda size: number(size / GB, 1)), ""])
+    named = "total of what is known" if fit.at_least else "total"
+    total = tuple(c if isinstance(c, Cell) else cell(c) for c in (named, *row("total", fit.total_bytes)[1:]))
     heads = ("Part", "GB", "Of the card")
     return make_table("parts", "Memory of the fullest GPU", heads, "wnn", rows, total=total)
 

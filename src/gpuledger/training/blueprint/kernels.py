@@ -11,6 +11,7 @@ from torch.nn import functional
 from torch.overrides import TorchFunctionMode, _get_current_function_mode
 
 _PLAIN_ATTENTION, _PLAIN_DROPOUT = functional.scaled_dot_product_attention, functional.dropout
+_ASKS_FIRST = functional.has_torch_function
 FLOP_PER_MULTIPLY_ADD = 2
 
 
@@ -132,7 +133,10 @@ def as_on_gpu(*, autocast: bool) -> Iterator[Attention]:
                 return attention(*mode.narrowed(query, key, value), *rest, **named)
 
         functional.scaled_dot_product_attention, functional.dropout = run, _dropout
+        # torch's own multi-head attention would run outside of the mode that asked for it, and cast nothing.
+        functional.has_torch_function = lambda _tensors: False
         try:
             yield attention
         finally:
             functional.scaled_dot_product_attention, functional.dropout = _PLAIN_ATTENTION, _PLAIN_DROPOUT
+            functional.has_torch_function = _ASKS_FIRST

@@ -22,7 +22,7 @@ _HEADS = (
     "AutoModelForObjectDetection", "AutoModelForSemanticSegmentation", "AutoModel",
 )  # fmt: skip
 USUAL_IMAGE = 224
-AUDIO_SAMPLES = 16_000 * 10  # ten seconds
+SOUND_S, SOUND_HZ = 10, 16_000
 # Cast aside what a vocabulary's special tokens would refuse.
 _SPECIAL = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
 
@@ -52,6 +52,11 @@ class Built:
     text: bool  # reads token ids
     attention: str  # sdpa or eager
     denoises: Kind | None = None
+
+    @property
+    def sound_s(self) -> int:
+        """The seconds of sound it is given at a time, where it reads sound as it was recorded."""
+        return SOUND_S if getattr(self.module, "main_input_name", "") == "input_values" else 0
 
 
 def build(fields: dict[str, Any], *, fp32: bool, full_attention: bool) -> Built:
@@ -170,7 +175,7 @@ def inputs(built: Built, micro_batch: int, sequence: int) -> dict[str, Any]:
         found = {"input_features": torch.zeros(micro_batch, config.num_mel_bins, frames, device="meta", dtype=dtype)}
         labels = {"labels": torch.zeros(micro_batch, sequence, dtype=torch.long, device="meta")}
     elif first == "input_values":
-        found = {"input_values": torch.zeros(micro_batch, AUDIO_SAMPLES, device="meta", dtype=dtype)}
+        found = {"input_values": torch.zeros(micro_batch, SOUND_S * SOUND_HZ, device="meta", dtype=dtype)}
         if not built.name.endswith("CTC"):  # its loss checks the values of labels; without them it is left out
             labels = {"labels": torch.zeros(micro_batch, dtype=torch.long, device="meta")}
     else:

@@ -69,6 +69,7 @@ class Weights:
     edges: int
     tensors: int
     text: bool
+    sound_s: int
     longest: int
     built_by: str
     buffers: int = 0
@@ -104,6 +105,7 @@ def weights(config: str) -> Weights:
         edges=edges,
         tensors=len(every),
         text=built.text,
+        sound_s=built.sound_s,
         longest=_longest(built),
         built_by=_library(built),
         buffers=sum(one.numel() for one in built.module.buffers()) if built.denoises else 0,
