@@ -78,8 +78,9 @@ def inputs(net: Any, run: dict[str, Any]) -> dict[str, torch.Tensor]:
     name = net.main_input_name
     if name == "pixel_values":
         vision = getattr(config, "vision_config", config)
-        side = getattr(vision, "image_size", 224)
-        image = torch.randn(rows, 3, side, side, device="cuda", dtype=dtype)
+        side = getattr(vision, "image_size", None) or 224
+        high, wide = (side, side) if isinstance(side, int) else side
+        image = torch.randn(rows, 3, high, wide, device="cuda", dtype=dtype)
         return {"pixel_values": image, "labels": torch.randint(0, config.num_labels, (rows,), device="cuda")}
     if name == "input_values":  # ten seconds of sound
         sound = torch.randn(rows, 160_000, device="cuda", dtype=dtype)

@@ -178,3 +178,16 @@ def test_autocast_reaches_into_torchs_multi_head_attention():
     scores = [one for one in kept if one.shape[-2:] == (tokens, tokens)]
     held = {(one.dtype, one.untyped_storage()._cdata): one for one in scores}
     assert sum(one.element_size() for one in held.values()) == 4 + 1 + 2
+
+
+@pytest.mark.parametrize(("pieces", "fused"), [(True, False), (False, True)])
+def test_a_learned_bias_is_fused_where_its_rows_lie_in_one_piece(pieces, fused):
+    """Measured on an H200: a bias made by permuting (T5) leaves the whole score matrix, another one does not."""
+    heads, tokens = 4, 32
+    query, key, value = (torch.empty(2, heads, tokens, 16, device="meta", requires_grad=True) for _ in range(3))
+    whole = (2, tokens, tokens, heads) if pieces else (2, heads, tokens, tokens)
+    bias = torch.empty(whole, device="meta", requires_grad=True) * 1.0
+    with as_on_gpu(autocast=False) as attention:
+        bias = bias.permute(0, 3, 1, 2) if pieces else bias
+        torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=bias)
+    assert (attention.calls == 1) == fused

@@ -92,17 +92,18 @@ class Visible(_Sourced, frozen=True, kw_only=True):
 
 
 class Measured(_Sourced, frozen=True, kw_only=True):
-    """Predicted over taken memory of measured runs."""
+    """Predicted over taken memory of measured runs; `gaps_bytes`: what the allocator's gaps may take on top of that."""
 
     words: str
     rows: int
     p10: Above
     p50: Above
     p90: Above
+    gaps_bytes: int = 0
 
     def span(self, predicted_bytes: int) -> tuple[int, int]:
         """The range of what may be taken for a predicted amount; the prediction itself is always within."""
-        return int(predicted_bytes / max(self.p90, 1.0)), int(predicted_bytes / min(self.p10, 1.0))
+        return int(predicted_bytes / max(self.p90, 1.0)), int(predicted_bytes / min(self.p10, 1.0)) + self.gaps_bytes
 
 
 class Errors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -44,8 +44,8 @@ class Attention:
         is_causal: bool = False, scale: float | None = None,  # noqa: ARG002
         enable_gqa: bool = False,
     ) -> Any:  # fmt: skip
-        # As seen on an H200: a learned bias (T5) takes the plain path once there is dropout, and only then.
-        learned = attn_mask is not None and attn_mask.requires_grad and dropout_p > 0
+        # As seen on an H200: a learned bias whose rows do not lie in one piece (T5) takes the plain path.
+        learned = attn_mask is not None and attn_mask.requires_grad and attn_mask.stride(-1) != 1
         if learned or (key.shape[1] != query.shape[1] and not enable_gqa):  # no fused kernel takes these
             return _unfused(query, key, value, attn_mask, dropout_p)
         if attn_mask is not None and attn_mask.dtype == torch.bool:  # kernels add a bias instead

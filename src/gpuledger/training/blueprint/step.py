@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -89,7 +90,7 @@ def weights(config: str) -> Weights:
     for one in every:
         if one.dim() > 1 and id(one) not in table:
             matrices += one.numel()
-        edges += sum(one.shape[-2:]) * max(1, one[..., 0, 0].numel()) if one.dim() > 1 else one.numel()
+        edges += sum(one.shape[-2:]) * math.prod(one.shape[:-2]) if one.dim() > 1 else one.numel()
     named = set(getattr(built.module, "_no_split_modules", None) or ())
     blocks = [_size(part) for part in built.module.modules() if type(part).__name__ in named]
     if not blocks:
@@ -136,7 +137,8 @@ def _longest(built: Built) -> int:
         return 0
     text = built.module.config.get_text_config()
     names = ("max_position_embeddings", "max_target_positions", "n_positions", "max_sequence_length", "max_seq_len")
-    return next((int(getattr(text, name)) for name in names if isinstance(getattr(text, name, None), int)), 0)
+    found = next((int(getattr(text, name)) for name in names if isinstance(getattr(text, name, None), int)), 0)
+    return max(found, 0)  # some write -1 where nothing limits it
 
 
 @lru_cache(maxsize=REMEMBERED)
