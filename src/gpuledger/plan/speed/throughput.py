@@ -23,7 +23,8 @@ from gpuledger.units import Unknown
 BACKWARD_SHARE = 2 / 3
 MICRO_BATCHES = 8
 _ERRORS_OF = {"moe": "models with experts in plain torch", "unchecked": "families whose formula was not checked",
-              "denoisers": "denoisers", "autoencoders": "an autoencoder"}  # fmt: skip
+              "denoisers": "denoisers", "autoencoders": "an autoencoder",
+              "images_or_sound": "models that read images or sound"}  # fmt: skip
 STAGE_FILLS = 4  # micro-batches for each pipeline stage, by default
 
 
@@ -164,9 +165,10 @@ def train_errors(model: Model, setup: Setup) -> ErrorSpread:
 
 
 def _traced_errors(model: Model) -> ErrorSpread:
-    """Those of models that make images come before those of all."""
-    images = "autoencoders" if autoencodes(model.shape) else "denoisers" if denoising(model.shape) else "all"
-    return spread(factors().traced.errors, images, "all")
+    """Those of models that make or read images come before those of all."""
+    makes = "autoencoders" if autoencodes(model.shape) else "denoisers" if denoising(model.shape) else ""
+    reads = "all" if unit_of(model.shape) == "token" else "images_or_sound"
+    return spread(factors().traced.errors, makes or reads, "all")
 
 
 def image_rate(model: Model, gpu: Gpu, setup: Setup) -> ImageRate | Unknown:
