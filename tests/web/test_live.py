@@ -65,7 +65,7 @@ def test_new_samples_reach_a_viewer_over_a_real_socket(tmp_path: Path, fleet: Pa
         editions: list[int] = []
         with httpx.stream("GET", f"{server.base}/events", timeout=60) as stream:
             for line in stream.iter_lines():
-                if line.startswith("data:"):
+                if line.startswith("data:") and "edition" in json.loads(line[5:]):
                     editions.append(json.loads(line[5:])["edition"])
                     if len(editions) == 1:
                         before = httpx.get(f"{server.base}/api/v1/efficiency", timeout=60).json()["samples"]
