@@ -162,7 +162,10 @@ def key_figures(s: EfficiencyStatement) -> list[KeyFigure]:
     rfu = s.fleet.rfu_power_pct
     if isinstance(rfu, Unknown):
         return [*out, KeyFigure("Worth at the next RFU target", str(rfu), "", "in GPUs", unknown=True)]
-    return [*out, KeyFigure("Worth at the next RFU target", "None left", "", "RFU by power is at or above every target")]
+    return [
+        *out,
+        KeyFigure("Worth at the next RFU target", "None left", "", "RFU by power is at or above every target"),
+    ]
 
 
 def headline(s: EfficiencyStatement) -> str:
