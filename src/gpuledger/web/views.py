@@ -15,6 +15,7 @@ from gpuledger.plain_text import json_text
 from gpuledger.report.document import Document
 from gpuledger.report.documents import document_of
 from gpuledger.report.documents.audit_rows import price_fact
+from gpuledger.report.written import period
 from gpuledger.web import gpu_table, pages
 from gpuledger.web.contract import OWNERS, SORTS, Ask, Filters, NotReady, Status, View
 from gpuledger.web.live_lake import LiveLake
@@ -52,8 +53,8 @@ def _gpus(live: LiveLake, given: Filters, params: Params) -> Made:
     count = max(1, -(-len(found) // gpu_table.PER_PAGE))
     at = min(params.get("page", 1), count)
     shown = found[(at - 1) * gpu_table.PER_PAGE : at * gpu_table.PER_PAGE]
-    priced = price_fact(live.audit(given).cost)
-    facts = [priced] if priced else []
+    cost = live.audit(given).cost
+    facts = [period(cost.start_ms, cost.end_ms), *filter(None, [price_fact(cost)])]
     document = Document(name="gpus", kind="GPUs", title="GPUs", headline=gpu_table.headline(found), facts=facts)
     more = {"lines": shown, "caption": gpu_table.caption(found, whole), "q": q, "sort": sort, "sorts": SORTS}
     return document, more | {"at_page": at, "pages_in_all": count}
