@@ -137,7 +137,7 @@ def test_a_budget_is_the_one_that_ask_budget_shows(lake_of, own_settings, capsys
     assert found.evidence["spent_usd"] == f"{float(line['actual_usd']):,.2f}"
     # $48 per day in all of January; its first 19 days are not known to have cost nothing.
     assert found.value == pytest.approx(100 * 31 / 12, rel=0.01)
-    assert "19.0 days" in str(found.evidence["forecast_before"])
+    assert "19.0 days" in str(found.evidence["forecast_too"])
     assert found.at_ms == said["as_of_ms"]
 
 
