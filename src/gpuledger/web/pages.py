@@ -94,7 +94,8 @@ def nothing(kind: str, error: NothingFound) -> Document:
 
 def timeline(statement: EfficiencyStatement) -> Document:
     """The fleet over time, and how busy time compares with power."""
-    return _only(efficiency_document(statement), "Timeline", {"time", "active", "models", "capacity"})
+    found = _only(efficiency_document(statement), "Timeline", {"time", "active", "models", "capacity"})
+    return replace(found, sections=sorted(found.sections, key=lambda section: section.id != "time"))
 
 
 def savings(audit: AuditStatement) -> Document:
