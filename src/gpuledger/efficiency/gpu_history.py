@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -187,12 +188,17 @@ def _spells(books: Books, device: str) -> tuple[Spell, ...]:
         kinds = books.names["kind"].text(rows["kind"][mine])
         for at, kind in zip(mine.tolist(), kinds, strict=True):
             out.append(Spell(kind or "", int(rows["start_ms"][at]), int(rows["end_ms"][at])))
-    since, until = books.scope.since_ms or 0, books.scope.until_ms or 1 << 62
-    whole: list[Spell] = []
-    for spell in sorted(out, key=lambda s: s.start_ms):
-        start, end = max(spell.start_ms, since), min(spell.end_ms, until)
-        if whole and (whole[-1].kind, whole[-1].end_ms) == (spell.kind, start):  # midnight cuts spells
-            whole[-1] = Spell(spell.kind, whole[-1].start_ms, max(end, start))
-        elif end > start:
-            whole.append(Spell(spell.kind, start, end))
-    return tuple(sorted(whole, key=lambda s: (s.start_ms - s.end_ms, s.start_ms)))
+    return whole_spells(out, books.scope.since_ms or 0, books.scope.until_ms or 1 << 62)
+
+
+def whole_spells(found: Iterable[Spell], since_ms: int, until_ms: int) -> tuple[Spell, ...]:
+    """Spells that touch made one, as where midnight cut them, and cut to the window; the longest first."""
+    out: list[Spell] = []
+    for spell in sorted(found, key=lambda s: s.start_ms):
+        start, end = max(spell.start_ms, since_ms), min(spell.end_ms, until_ms)
+        if end <= start:
+            continue
+        if out and (out[-1].kind, out[-1].end_ms) == (spell.kind, start):
+            start = out.pop().start_ms
+        out.append(Spell(spell.kind, start, end))
+    return tuple(sorted(out, key=lambda s: (s.start_ms - s.end_ms, s.start_ms)))

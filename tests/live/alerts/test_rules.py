@@ -68,6 +68,13 @@ def test_time_held_goes_on_over_midnight(lake_of):
     assert values(lake, "idle_held")["ml/job-7"] == pytest.approx(119, abs=1)
 
 
+def test_time_held_longer_than_is_looked_at_says_so(lake_of):
+    lake = lake_of(lambda _gpu, _minute: IDLE, gpus=1, minutes=3 * 24 * 60 + 30)
+    (found,) = readings(lake, "idle_held", START_MS + (3 * 24 * 60 + 30) * MIN).values()
+    assert found.since_ms > START_MS
+    assert "may be longer" in str(found.evidence["began"])
+
+
 def test_a_gpu_that_stopped_reporting(lake_of):
     lake = lake_of(lambda gpu, minute: None if gpu == 1 and minute >= 100 else {})
     found = readings(lake, "gpu_lost")
