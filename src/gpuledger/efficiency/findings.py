@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from gpuledger.catalog.thresholds import Thresholds
+from gpuledger.efficiency.capacity import shows
 from gpuledger.efficiency.health import faults_of, hot
 from gpuledger.efficiency.naming import name_with_uuid
 from gpuledger.efficiency.statement import EfficiencyStatement, Trend
@@ -118,7 +119,7 @@ def _gpu_time(hours: float) -> str:
 
 def _roi(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
     rfu = s.fleet.rfu_power_pct
-    row = next((r for r in s.roi if r.shows), None)
+    row = next((r for r in s.roi if shows(r)), None)
     if row is None or isinstance(rfu, Unknown):
         return None
     text = f"Raising RFU from {rfu:.1f} to {row.target_rfu_pct:.0f} % is worth {row.equivalent_gpus:.1f} GPUs"

@@ -199,11 +199,6 @@ class RoiRow:
     gpu_hours_per_day: float
     gpu_hours_per_month: float
 
-    @property
-    def shows(self) -> bool:
-        """Whether it is worth a tenth of a GPU, the least a reader sees."""
-        return self.equivalent_gpus >= 0.05
-
 
 @dataclass(frozen=True)
 class NotKnown:
