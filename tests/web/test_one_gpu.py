@@ -96,6 +96,11 @@ def test_the_owners_asked_for_come_first(client: TestClient) -> None:
     assert page.index("By user") < page.index("By namespace")
 
 
+def test_owners_are_teams_where_any_has_a_name(client: TestClient) -> None:
+    assert "by team and bucket" in client.get("/owners").text
+    assert "by namespace and bucket" in client.get("/owners", params={"namespace": "edge"}).text
+
+
 def test_the_window_of_anomalies_ends_with_the_samples(night: Path) -> None:
     found = gpuledger.open(night).anomalies().statement
     assert found.end_ms == int((EVENING + dt.timedelta(minutes=250)).timestamp() * 1000)

@@ -14,6 +14,7 @@ from gpuledger.live.traffic import read_traffic
 from gpuledger.plain_text import json_text
 from gpuledger.report.document import Document
 from gpuledger.report.documents import document_of
+from gpuledger.report.documents.audit import has_teams
 from gpuledger.report.documents.audit_rows import price_fact
 from gpuledger.report.written import period
 from gpuledger.web import gpu_table, pages
@@ -33,7 +34,7 @@ def _data(live: LiveLake, given: Filters) -> Document:
 
 
 def _owners(live: LiveLake, given: Filters, params: Params) -> Made:
-    by = params.get("by", "team")
+    by = params.get("by") or ("team" if has_teams(live.audit(given).cost) else "namespace")
     return pages.owners(live.audit(given, by=by)), {"by": by, "owners": OWNERS}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from rich.text import Text
 from gpuledger.plain_text import visible
 from gpuledger.report import document as doc
 from gpuledger.report.tables import Cell, Table
+from gpuledger.report.written import TIED
 
 BETWEEN = 2
 WORDS_WIDTH = 24
@@ -57,10 +57,9 @@ def escape(text: str, *, lines: bool = False) -> str:
 
 
 class Tied:
-    """A text whose lines never break between a figure and its %: Rich breaks at every kind of space."""
+    """A text whose lines never break within a figure, as before its %: Rich breaks at every kind of space."""
 
     _SPACES: ClassVar = {" ": "\ue000", "\u202f": "\ue001"}  # what stands for each while lines are made
-    _FIGURE = re.compile(r"(?<=\d)[ \u202f](?=%)")
 
     def __init__(self, text: Text) -> None:
         self.text = text
@@ -68,7 +67,7 @@ class Tied:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Its lines, made with the spaces within figures held."""
         held = self.text.copy()
-        held.plain = self._FIGURE.sub(lambda found: self._SPACES[found[0]], held.plain)
+        held.plain = TIED.sub(lambda found: self._SPACES[found[0]], held.plain)
         lines = held.wrap(console, options.max_width, overflow=options.overflow, no_wrap=options.no_wrap)
         back = str.maketrans({mark: space for space, mark in self._SPACES.items()})
         for line in lines:

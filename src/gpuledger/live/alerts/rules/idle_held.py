@@ -38,5 +38,5 @@ def look(seen: Seen) -> Iterator[Reading]:
             "longest": ", ".join(first[:_SHOWN]) + more,
         }
         if since is not None and since % MS_PER_DAY == 0 and since <= seen.newest_ms - seen.forget_ms:
-            evidence["began"] = "before the days looked at, so it may be longer"
+            evidence = {**evidence, "began": "before the days looked at, so it may be longer"}
         yield Reading(Subject("owner", id_, id_), minutes, seen.newest_ms, since, owner, evidence)
