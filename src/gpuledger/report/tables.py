@@ -205,7 +205,8 @@ def _total(kind: TableKind, columns: Sequence[Column], statement: object) -> lis
         except AttributeError:
             cells.append(Cell("", None))
         else:
-            cells.append(styled(found, column.style))
+            short = column.short and isinstance(found, Unknown)
+            cells.append(Cell(UNKNOWN, None, unknown=True) if short else styled(found, column.style))
     return cells
 
 

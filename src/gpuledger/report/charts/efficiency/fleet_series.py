@@ -145,7 +145,8 @@ def draw(view: EfficiencyView, theme: Theme) -> Drawing:
     title = _title(s)
     subtitle = (
         "Means over all GPUs seen in each hour, UTC; figures at the right are means of the window. RFU by power is "
-        "power over its limit, as published; RFU by counters is what the pipes did over the dense peak."
+        "power over its limit, as GPU Efficiency Analytics defines it; RFU by counters is what the pipes did over the "
+        "dense peak."
     )
     if not any(plottable(h.gpu_util_pct) is not None or plottable(h.pif) is not None for h in s.hours):
         return Drawing(title, subtitle, title, empty(theme, "not known: no hour has utilization or power"))
