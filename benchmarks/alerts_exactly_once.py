@@ -141,8 +141,8 @@ class Chaos:
             self._ends[process.pid] = time.monotonic() + self.chance.uniform(*self.kill_s)
         return time.monotonic() > self._ends.get(process.pid, float("inf"))
 
-    def step(self, *, killing: bool) -> None:
-        """Start what is not running; kill what has lived long enough."""
+    def step(self, most: int | None) -> None:
+        """Start what is not running; kill what has lived long enough, each at most this often."""
         for name, command in self._commands.items():
             process = self.running.get(name)
             if process is None or process.poll() is not None:
@@ -150,7 +150,7 @@ class Chaos:
                     raise SystemExit(f"{name} ended by itself with {process.returncode}")
                 self.kills[f"{name} died"] += process is not None and process.returncode == 1
                 self.running[name] = subprocess.Popen(command())
-            elif killing and self._lived(process):
+            elif (most is None or self.kills[f"{name} killed"] < most) and self._lived(process):
                 process.send_signal(signal.SIGKILL)
                 process.wait()
                 self.kills[f"{name} killed"] += 1
@@ -208,6 +208,7 @@ def main() -> None:
     parser.add_argument(
         "--kill-s", type=float, nargs=2, default=(0.02, 2.0), help="how long a process lives, at random"
     )
+    parser.add_argument("--kills", type=int, help="let each process live once it was killed this often")
     for name in ("--role", "--folder", "--port"):
         parser.add_argument(name, help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -226,7 +227,7 @@ def orchestrate(given: argparse.Namespace) -> None:
         chaos = Chaos(folder, given.events, given.seed, tuple(given.kill_s))
         try:
             while waiting(folder, given.events) and time.monotonic() - began < given.limit_s:
-                chaos.step(killing=True)
+                chaos.step(given.kills)
                 time.sleep(0.05)
         finally:
             chaos.end()

@@ -9,6 +9,7 @@ page, wide and at 390 px, in light and dark, to look through.
 from __future__ import annotations
 
 import argparse
+import datetime as dt
 import re
 import subprocess
 import sys
@@ -23,19 +24,24 @@ from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
 
 CHROMIUM = "/usr/bin/chromium"
 ARGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
-PATHS = ("/", "/timeline", "/gpus", "/owners", "/savings", "/plans", "/data", "/docs/api")
+PATHS = ("/", "/timeline", "/gpus", "/owners", "/savings", "/energy", "/plans", "/data", "/docs/api")
+DAYS = 2  # whole ones, before today
 WIDE, PHONE = {"width": 1280, "height": 900}, {"width": 390, "height": 844}
 
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """The address of a dashboard of the sample fleet."""
-    write_fleet(FleetSpec(gpus=24, days=3), folder / "fleet", files="day")
+    """The address of a dashboard of the sample fleet, whose newest sample is of this minute."""
+    now = dt.datetime.now(dt.UTC)
+    days = DAYS + (60 * now.hour + now.minute) / (24 * 60)
+    spec = FleetSpec(gpus=24, days=days, start=f"{now - dt.timedelta(days=DAYS):%Y-%m-%d}")
+    write_fleet(spec, folder / "fleet", files="day")
     lake = folder / "gpuledger-data"
     files = [str(file) for file in sorted((folder / "fleet").glob("*.parquet"))]
     run = [sys.executable, "-m", "gpuledger"]
     subprocess.run([*run, "import", *files, "--lake", str(lake), "--quiet"], check=True)
-    server = subprocess.Popen([*run, "serve", "--lake", str(lake), "--port", "0"], stdout=subprocess.PIPE, text=True)
+    serve = [*run, "serve", "--lake", str(lake), "--port", "0", "--cloud", "aws"]
+    server = subprocess.Popen(serve, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout is not None
         found = re.search(r"http://\S+:\d+", server.stdout.readline())
@@ -79,7 +85,8 @@ def main() -> None:
     ):
         for name, path, size, dark in (
             ("dashboard", "/", WIDE, False), ("dashboard_dark", "/timeline", WIDE, True),
-            ("dashboard_gpus", "/gpus", WIDE, False), ("dashboard_phone", "/", PHONE, False),
+            ("dashboard_gpus", "/gpus", WIDE, False), ("dashboard_energy", "/energy", WIDE, False),
+            ("dashboard_phone", "/", PHONE, False),
         ):  # fmt: skip
             take(browser, base + path, given.out / f"{name}.png", size, dark=dark, whole=False)
         if not given.all:

@@ -102,6 +102,8 @@ class Viewer:
         while line := await reader.readline():
             if line.startswith(b"data:"):
                 told = json.loads(line[5:])
+                if "edition" not in told:  # the server's clock
+                    continue
                 self.seen.editions[self.number].append(told["edition"])
                 self.news.put_nowait(told["spread_ms"] / 1000)
 

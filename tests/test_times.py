@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuledger.errors import InputError
-from gpuledger.times import instant_ms, length_ms
+from gpuledger.times import duration, instant_ms, length_ms
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,8 @@ def test_fractions_of_a_length():
 def test_what_is_no_length(text):
     with pytest.raises(InputError, match="not a length"):
         length_ms(text)
+
+
+def test_lengths_are_written_in_one_or_two_units():
+    lengths = [0, 59_000, 60_000, 3_600_000, 7_500_000, 86_400_000, 100_000_000]
+    assert [duration(ms) for ms in lengths] == ["0 s", "59 s", "1 min", "1 h", "2 h 05 min", "1 d", "1 d 3 h"]

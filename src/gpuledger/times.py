@@ -1,4 +1,4 @@
-"""Which instant, or what length of time, did the user write?"""
+"""Which instant, or what length of time, did the user write; and how is a length written for people?"""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import datetime as dt
 import re
 
 from gpuledger.errors import InputError
-from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_S
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_MIN, MS_PER_S
 
 _UNIT_MS = {"w": 7 * MS_PER_DAY, "d": MS_PER_DAY, "h": MS_PER_HOUR, "m": 60 * MS_PER_S, "s": MS_PER_S}
 MOST_MS = 365_250 * MS_PER_DAY
 _FIRST_YEAR, _LAST_YEAR = 1970, 2199
+_DAYS_WITH_HOURS = 7
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*([wdhms])")
 
 
@@ -55,6 +56,19 @@ def length_ms(given: Length) -> int:
             f"{text!r} is not a length of time", hint="write a number and w, d, h, m or s: 7d, 12h, 90m, 60s"
         )
     return length
+
+
+def duration(length_ms: int) -> str:
+    """A length of time in one or two units: 45 s, 31 min, 2 h 05 min, 3 d 4 h."""
+    if length_ms < MS_PER_MIN:
+        return f"{length_ms // MS_PER_S} s"
+    if length_ms < MS_PER_HOUR:
+        return f"{length_ms // MS_PER_MIN} min"
+    if length_ms < MS_PER_DAY:
+        minutes = length_ms % MS_PER_HOUR // MS_PER_MIN
+        return f"{length_ms // MS_PER_HOUR} h" + (f" {minutes:02d} min" if minutes else "")
+    days, hours = length_ms // MS_PER_DAY, length_ms % MS_PER_DAY // MS_PER_HOUR
+    return f"{days} d" + (f" {hours} h" if hours and days < _DAYS_WITH_HOURS else "")
 
 
 def _cut(text: str, most: int = 40) -> str:

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 
 from gpuledger.advice.findings import Finding, find, find_all
 from gpuledger.advice.limits import load_limits
+from gpuledger.advice.recommend import recommend
 from gpuledger.advice.rule import RULES
 from gpuledger.advice.statement import AuditSavings, MonthlyUsd
 from gpuledger.advice.totals import NEXT_TO_MOVES, Scale, combine_cases, total, with_quarter
 from gpuledger.cost.projections import project
 from gpuledger.cost.statement import Times
-from gpuledger.report.documents.audit_rows import savings_rows
+from gpuledger.report.documents.audit_rows import savings_rows, worth
 from gpuledger.units import MS_PER_HOUR, Unknown, day_start_ms
 
 LIMITS = load_limits()
@@ -185,3 +186,25 @@ def test_nothing_paid_saves_nothing():
     empty = case("starved", times=Times(), dollars=Unknown("nothing was paid"))
     assert find(dict(RULES)["num-workers"], empty, LIMITS) is None
     assert summed([], Decimal(0)).combined_pct == 0
+
+
+def test_a_saving_without_a_price_is_unknown_next_to_priced_ones():
+    priced, unpriced = case("starved"), case("starved", namespace="amd", workload="x", dollars=Unknown("no price"))
+    scale = Scale(PAID, 10**9, Fraction(30, 7))
+    findings = find_all([unpriced], LIMITS)
+    made = {r.id: r for r in recommend(findings, combine_cases(findings), scale)}
+    assert any(r.lever for r in made.values())
+    for r in made.values():
+        if r.lever:
+            assert (r.saving, r.share) == (Unknown("no price"), 0)
+            assert worth(r) == "Dollars not known: no price"
+    both = [*find_all([priced], LIMITS), *findings]
+    for r in recommend(both, combine_cases(both), scale):
+        assert not r.lever or not isinstance(r.saving, Unknown)
+
+
+def test_without_any_price_a_saving_is_of_the_paid_time():
+    findings = find_all([case("starved", dollars=Unknown("no price"))], LIMITS)
+    made = recommend(findings, combine_cases(findings), Scale(Unknown("no price"), 10**9, Fraction(30, 7)))
+    (first, *_) = [r for r in made if r.lever]
+    assert worth(first).endswith("of the paid GPU-hours")

@@ -1,5 +1,6 @@
 """What is a GPU said to have, and what does it cost?"""
 
+from dataclasses import replace
 from decimal import Decimal
 
 import numpy as np
@@ -11,6 +12,7 @@ from gpuledger.anomalies.reading import work_name
 from gpuledger.anomalies.signals import rules
 from gpuledger.anomalies.statement import Slowdown
 from gpuledger.cost.pricing import Price
+from gpuledger.report.documents.anomalies import headline
 from gpuledger.units import Unknown
 from small_fleets import fleet, noise
 
@@ -84,3 +86,9 @@ def test_idle_time_costs_all_of_it():
 )
 def test_what_work_is_called(labels, expected):
     assert work_name(*labels) == expected
+
+
+def test_slices_are_not_counted_as_gpus():
+    made = replace(judged(fleet({"clock": noise(1)}), rules(), lambda _: PRICE), slices=2)
+    assert "8 GPUs and MIG slices" in headline(made)
+    assert "slices" not in headline(replace(made, slices=0))

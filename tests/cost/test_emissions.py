@@ -19,6 +19,8 @@ from gpuledger.encode import encode
 from gpuledger.errors import FileFault, InputError, UnknownName
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
+from gpuledger.report.documents import document_of
+from gpuledger.report.tables import Table
 from gpuledger.units import MS_PER_HOUR, Range, Unknown
 
 HOURS = 3
@@ -86,6 +88,17 @@ def test_a_part_without_a_place_is_reported_and_not_counted(tmp_path: Path) -> N
     found = stated(lake_of(tmp_path, rows)).fleet
     assert found.carbon_kg.middle == pytest.approx(0.5 * (HOURS + 1 / 60) * factor("aws", "eu-west-1"), rel=1e-6)  # type: ignore[union-attr]
     assert found.unplaced_kwh == pytest.approx(0.3 * (HOURS + 1 / 60), rel=1e-6)
+
+
+def test_carbon_of_a_part_is_not_called_the_least_there_is(tmp_path: Path) -> None:
+    """The place of the rest may have less carbon than the middle of the range, not only more."""
+    found = stated(lake_of(tmp_path, drawn(500, "aws:eu-west-1") + drawn(300, "", "GPU-b")))
+    made = document_of(found)
+    assert "CO2e for the 1.508 kWh with a known place" in made.headline
+    assert "at least" not in made.headline
+    (owners,) = [block for block in made.summary if isinstance(block, Table) and block.name == "owners"]
+    assert [row[owners.heads.index("CO2e")].text[-1] for row in owners.rows] == ["+", "+"]
+    assert "no known place" in owners.note
 
 
 def test_without_power_neither_is_known(tmp_path: Path) -> None:

@@ -38,7 +38,31 @@ def test_idle_comes_first_where_it_is_most(state: State, line: Line) -> None:
          "kind": "idle_held"},
     ]  # fmt: skip
     found = state(*rows, quiet=quiet).findings
-    assert found[1].startswith("94 % of GPU time was idle: 30 GPU-hours, 30 of them holding memory; 1 GPU stood still")
+    assert found[1].startswith("94 % of GPU time was idle: 30 GPU-hours, all of it holding memory; 1 GPU stood still")
+
+
+@pytest.mark.parametrize(
+    ("idle_ms", "held_ms", "words"),
+    [
+        (300_000, 300_000, "5 GPU-minutes, all of it holding memory"),
+        (300_000, 60_000, "5 GPU-minutes, 1 GPU-minute of it holding memory"),
+        (5_400_000, 0, "1.5 GPU-hours."),
+        (20_000, 0, "less than a GPU-minute."),
+    ],
+)
+def test_a_short_recording_counts_idle_time_in_minutes(
+    state: State, line: Line, idle_ms: int, held_ms: int, words: str
+) -> None:
+    quiet = {"util": 0.0, "pif": 0.1, "idle_held_ms": held_ms, "idle_ms": idle_ms - held_ms, "observed_ms": idle_ms}
+    (found,) = [text for text in state(line(0, **quiet)).findings if "of GPU time was idle" in text]
+    assert found.startswith(f"100 % of GPU time was idle: {words}")
+
+
+@pytest.mark.parametrize(("pif", "worth"), [(0.4999, None), (0.4, "is worth 0.2 GPUs")])
+def test_a_target_next_door_is_not_worth_0_gpus(state: State, line: Line, pif: float, worth: str | None) -> None:
+    found = state(line(0, util=0.95, pif=pif))
+    assert not any("worth 0.0 GPUs" in text for text in found.findings)
+    assert any(worth in text for text in found.findings) if worth else found.roi[0].equivalent_gpus < 0.05
 
 
 def test_a_good_fleet_is_told_so(state: State, line: Line) -> None:

@@ -114,7 +114,7 @@ def test_every_recommendation_has_its_card_and_snippet(page, audit):
     assert page.count("start here") == 1
     assert "nobody measured it" in text
     assert "assumed: assumed" not in text
-    assert "705 kWh (300 to 1,367), likely $84.66" in text
+    assert tie("705 kWh (300 to 1,367), likely $84.66") in text
 
 
 def test_savings_say_which_overlap_and_which_compound(page, audit):

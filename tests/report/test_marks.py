@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuledger.efficiency.statement import EfficiencyStatement
-from gpuledger.report.marks import clip, plottable, spread, widest_gap
+from gpuledger.report.marks import clip, plottable, spread, time_axis, widest_gap
 from gpuledger.units import Range, Unknown
 
 
@@ -50,3 +50,13 @@ def test_widest_gap_ignores_what_is_not_known(
 def test_long_names_are_cut() -> None:
     assert clip("a" * 40, 10) == "a" * 9 + "…"
     assert clip("short", 10) == "short"
+
+
+@given(st.integers(0, 4000).map(lambda hours: hours * 3_600_000), st.integers(2, 10))
+def test_an_axis_of_days_has_no_date_twice_and_few_of_them(span_ms: int, most: int) -> None:
+    axis = time_axis(span_ms, most).to_dict()
+    if "%H" not in axis["format"]:
+        assert axis["tickCount"]["interval"] == "day"
+        assert span_ms / 86_400_000 / axis["tickCount"]["step"] <= most
+    else:
+        assert span_ms < 2 * 86_400_000

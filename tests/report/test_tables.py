@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from decimal import Decimal
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.errors import UnknownName
+from gpuledger.report import tables
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.outline import load_outline
 from gpuledger.report.tables import SAME_REASON, Table
 from gpuledger.report.written import NARROW, model
+from gpuledger.units import Unknown
 
 
 def build_table(name: str, s: EfficiencyStatement) -> Table:
@@ -96,3 +101,30 @@ def test_bands_of_utilization_are_not_called_as_buckets_are(statement: Efficienc
     names = [row[0].text for row in build_table("phases", statement).rows]
     assert names == ["Near zero", "Low", "High", "Very high"]
     assert not {name.casefold() for name in names} & {kind.title.casefold() for kind in bucket_kinds()}
+
+
+CENTS = st.integers(0, 500_000).map(lambda cents: Decimal(cents) / 100)
+SPLITS = st.lists(st.fixed_dictionaries({kind.name: CENTS for kind in bucket_kinds()}), min_size=1, max_size=6)
+
+
+@settings(max_examples=80, deadline=None)
+@given(SPLITS, st.sampled_from([0, 2]))
+def test_dollars_add_up_where_a_row_is_unknown_too(splits: list[dict[str, Decimal]], places: int) -> None:
+    """A row without a price holds no dollars: the others are all there is."""
+    unpriced, why = {"name": "amd", "gpus": 1, "times": {"paid_h": 1.0}}, Unknown("no price")
+    rows = [
+        {**unpriced, "name": f"n{i}", "dollars": {"paid_usd": sum(s.values()), "waste_usd": s["idle"]}, "buckets": s}
+        for i, s in enumerate(splits)
+    ]
+    known = {name: sum((s[name] for s in splits), Decimal(0)) for name in splits[0]}
+    rows.append({**unpriced, "dollars": why, "buckets": dict.fromkeys(known, why)})
+    whole = {**unpriced, "by_namespace": rows, "buckets": known, "dollars": {"paid_usd": sum(known.values())}}
+    made = tables.build_table("n", load_outline("audit").tables["namespaces"], {"cost": whole}, places)
+    assert made.total is not None
+    for place in range(made.heads.index("Paid"), len(made.heads)):
+        cells = [row[place].text for row in made.rows if not row[place].unknown]
+        assert sum(map(dollars, cells)) == dollars(made.total[place].text), made.heads[place]
+
+
+def dollars(text: str) -> Decimal:
+    return Decimal(text.replace("$", "").replace(",", ""))

@@ -78,6 +78,7 @@ def test_device_is_short_and_tie_keeps_the_sign() -> None:
     assert device("GPU-c195f12f-f2a7-5b50-b391-9ce8d061eb39") == "c195f12f"
     assert device("rack7/gpu0") == "rack7/gpu0"
     assert tie("30 % of 5 GPUs") == f"30{NARROW}% of 5 GPUs"
+    assert tie("459 kWh, 126 kg CO2e") == f"459{NARROW}kWh, 126{NARROW}kg CO2e"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 import pytest
+from textual.events import Key
 from textual.widgets import DataTable, Input
 from textual.worker import WorkerCancelled
 
@@ -99,6 +100,19 @@ def test_a_letter_in_the_filter_is_not_a_command(node):
         await settle(pilot)
         assert app.query_one(Input).value == "qsh"
         assert "sorted by waste" in shown(app)
+
+    watch(node, steps)
+
+
+def test_keys_that_come_together_belong_to_the_filter(node):
+    """As over a slow connection, where several keys come in one packet."""
+
+    async def steps(app, pilot):
+        for name, letter in (("slash", "/"), ("h", "h"), ("2", "2"), ("q", "q")):
+            app.post_message(Key(name, letter))
+        await settle(pilot)
+        assert app.query_one(Input).value == "h2q"
+        assert "filter: h2q" in shown(app)
 
     watch(node, steps)
 

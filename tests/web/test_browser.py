@@ -248,6 +248,18 @@ def test_a_focused_gpu_stays_focused_where_rows_change_places(browser: Browser, 
         gone.close()
 
 
+def test_a_page_left_open_shows_that_its_samples_are_old(browser: Browser, odd_growing: tuple[Path, str]) -> None:
+    lake, base = odd_growing
+    with watched(browser, base, viewport=PHONE) as tab:
+        page = tab.go("/")
+        age = page.locator("#age")
+        expect(age).to_have_text(re.compile(r"newest sample \d+ (min|h|days) old"))
+        now = dt.datetime.now(dt.UTC)
+        gpuledger.open(lake).ingest(write_odd(lake.parent / "now.csv", odd_rows(now - dt.timedelta(minutes=9), 10)))
+        expect(age).to_be_hidden(timeout=30_000)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
 def test_a_lake_that_goes_away_keeps_its_last_figures(browser: Browser, growing: tuple[Path, Path, str]) -> None:
     lake, _second, base = growing
     with watched(browser, base) as tab:

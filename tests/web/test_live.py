@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import httpx
@@ -16,7 +18,10 @@ import gpuledger
 from dashboards import Server
 from gpuledger.ledger.read.owners import By
 from gpuledger.web.contract import Filters
+from gpuledger.web.desk import Desk
+from gpuledger.web.events import Hub
 from gpuledger.web.live_lake import LiveLake
+from gpuledger.web.views import Views
 
 
 def test_a_statement_is_made_once_whoever_asks(lake: Path) -> None:
@@ -65,7 +70,7 @@ def test_new_samples_reach_a_viewer_over_a_real_socket(tmp_path: Path, fleet: Pa
         editions: list[int] = []
         with httpx.stream("GET", f"{server.base}/events", timeout=60) as stream:
             for line in stream.iter_lines():
-                if line.startswith("data:"):
+                if line.startswith("data:") and "edition" in json.loads(line[5:]):
                     editions.append(json.loads(line[5:])["edition"])
                     if len(editions) == 1:
                         before = httpx.get(f"{server.base}/api/v1/efficiency", timeout=60).json()["samples"]
@@ -120,3 +125,27 @@ def test_a_port_in_use_is_said_with_a_next_step(lake: Path) -> None:
         server.stop()
     assert done.returncode == 2
     assert "--port" in done.stderr
+
+
+def test_a_viewer_learns_the_server_s_clock_and_the_age_of_the_newest_sample(lake: Path) -> None:
+    desk = Desk(Views(LiveLake(lake)))
+    desk.look()
+
+    async def first() -> str:
+        return await anext(Hub(desk, 1.0, stale_ms=900_000).events(desk.status.edition))
+
+    before = time.time() * 1000
+    said = asyncio.run(first())
+    facts = json.loads(said.partition("event: clock\ndata: ")[2])
+    assert (facts["newest_ms"], facts["stale_ms"]) == (desk.status.newest_ms, 900_000)
+    assert before - 1 <= facts["now_ms"] <= time.time() * 1000
+
+
+def test_serving_a_lake_that_is_not_there_says_so_and_waits(tmp_path: Path) -> None:
+    server = Server(tmp_path / "none")
+    scrape = httpx.get(f"{server.base}/metrics", timeout=60)
+    _, errors = server.stop()
+    assert "no lake was found here yet" in errors
+    assert scrape.status_code == 503
+    assert scrape.headers["content-type"].startswith("text/plain")
+    assert "<html" not in scrape.text

@@ -17,16 +17,24 @@ class OneGpu:
     """One GPU or MIG slice over a window, as all statements of that window show it.
 
     `row` and `cost` are None where no figure holds it. `health` is that of its board, None without faults or heat.
+    `end_ms`: where the window ends, which its own samples may not reach.
     """
 
     history: GpuHistory
     row: GpuRow | None
     cost: GpuCost | None
     health: HealthRow | None
+    end_ms: int
 
     def as_json(self) -> Json:
         """Its hours and spells first, then its figures, dollars and faults under their own names."""
-        return {**vars(self.history), "figures": self.row, "dollars": self.cost, "health": self.health}
+        return {
+            **vars(self.history),
+            "figures": self.row,
+            "dollars": self.cost,
+            "health": self.health,
+            "window_end_ms": self.end_ms,
+        }
 
 
 def one_gpu(history: GpuHistory, audit: AuditStatement, efficiency: EfficiencyStatement) -> OneGpu:
@@ -37,4 +45,5 @@ def one_gpu(history: GpuHistory, audit: AuditStatement, efficiency: EfficiencySt
         next((row for row in efficiency.per_gpu if (row.gpu_uuid, row.gpu_instance_id) == device), None),
         next((row for row in audit.cost.by_gpu if (row.gpu_uuid, row.gpu_instance_id) == device), None),
         next((row for row in efficiency.health.rows if row.gpu_uuid == history.gpu_uuid), None),
+        efficiency.end_ms,
     )

@@ -36,7 +36,7 @@ def recommend(
 def _most_first(r: Recommendation) -> tuple[Decimal, Decimal, float, str]:
     """By dollars per month; by GPU-hours, without prices."""
     dollars = Decimal(0) if isinstance(r.month, Unknown) else r.month.middle_usd
-    return -dollars, -r.saving.middle_pct, r.effort.hours, r.id
+    return -dollars, -r.share, r.effort.hours, r.id
 
 
 def _one(members: Sequence[Finding], combined: Mapping[CaseKey, Combined], scale: Scale) -> Recommendation:
@@ -46,6 +46,8 @@ def _one(members: Sequence[Finding], combined: Mapping[CaseKey, Combined], scale
     top, rule = ordered[0], ordered[0].rule
     shares = [sum(parts, Fraction(0)) for parts in zip(*(share for _, share in each), strict=True)]
     months = [scale.usd(f) for f in ordered]
+    month = _sum(months) if rule.lever else NO_DOLLARS
+    unpriced = month if isinstance(month, Unknown) and rule.lever and scale.priced else None
     words = dict.fromkeys(f.reason.gain_words for f in ordered if f.reason.gain_words)
     return Recommendation(
         id=rule.id,
@@ -59,8 +61,8 @@ def _one(members: Sequence[Finding], combined: Mapping[CaseKey, Combined], scale
         source="; ".join((top.gain.source, *words)),
         namespaces=tuple(sorted({namespace_name(f.case.namespace) for f in ordered})),
         gpus=_boards(ordered),
-        month=_sum(months) if rule.lever else NO_DOLLARS,
-        saving=Spread(*(usd(s) for s in shares)),
+        month=month,
+        saving=Spread(*(usd(s) for s in shares)) if unpriced is None else unpriced,
         energy=_energy(ordered, scale),
         targets=tuple(_target(f, m, combined.get(f.case.key)) for f, m in zip(ordered, months, strict=True)),
     )
@@ -205,9 +207,9 @@ def first_to_do(recommendations: Sequence[Recommendation]) -> Recommendation | N
     pool = usage or [r for r in counted if r.lever] or list(recommendations)
     if not pool:
         return None
-    least = WORTHWHILE * max(r.saving.middle_pct for r in pool)
-    large = (r for r in pool if r.saving.middle_pct >= least)
-    return max(large, key=lambda r: float(r.saving.middle_pct) / r.effort.hours)
+    least = WORTHWHILE * max(r.share for r in pool)
+    large = (r for r in pool if r.share >= least)
+    return max(large, key=lambda r: float(r.share) / r.effort.hours)
 
 
 def _first_line(recommendations: Sequence[Recommendation]) -> str:
@@ -218,7 +220,7 @@ def _first_line(recommendations: Sequence[Recommendation]) -> str:
     where = f"{', '.join(names[:3])}{' and others' * (len(names) > 3)}"
     gpus = f"{top.gpus:,} GPU{'s' * (top.gpus != 1)}"
     if isinstance(top.month, Unknown):
-        worth = f"about {top.saving.middle_pct:.0f} % of the paid GPU-hours" if top.saving.middle_pct else top.month.why
+        worth = f"about {top.share:.0f} % of the paid GPU-hours" if top.share else top.month.why
     else:
         low, high = f"${top.month.low_usd:,.0f}", f"${top.month.high_usd:,.0f}"
         worth = f"about ${top.month.middle_usd:,.0f} per month ({low} to {high})"

@@ -75,7 +75,10 @@ class Target:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """One change: why, what to paste, how much work, what it saves by itself and what that rests on."""
+    """One change: why, what to paste, how much work, what it saves by itself and what that rests on.
+
+    `saving` is unknown where others have a price and none of its GPUs has one.
+    """
 
     id: str
     title: str
@@ -89,9 +92,14 @@ class Recommendation:
     namespaces: tuple[str, ...]
     gpus: int
     month: MonthlyUsd | Unknown
-    saving: Spread
+    saving: Spread | Unknown
     energy: MonthlyEnergy | None
     targets: tuple[Target, ...]
+
+    @property
+    def share(self) -> Decimal:
+        """The likely saving in percent, to rank by; an unknown one ranks last."""
+        return Decimal(0) if isinstance(self.saving, Unknown) else self.saving.middle_pct
 
     def as_json(self) -> Json:
         """Dollars and energy under names that have their unit."""

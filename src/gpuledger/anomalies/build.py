@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
@@ -25,6 +26,7 @@ from gpuledger.efficiency.naming import name_of
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.scope import Scope
+from gpuledger.ledger.read.window import end_ms
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 _NAMING: tuple[SignalName, ...] = ("clock", "work", "heat")
@@ -41,7 +43,8 @@ def anomaly_statement(
 ) -> AnomalyStatement:
     """The GPUs in scope that do worse; the ledger must be posted. `paying`: prices, as for the audit."""
     kept, found = limits or rules(), scope or Scope()
-    books = Books(lake if isinstance(lake, Lake) else Lake(lake), found, thresholds)
+    own = lake if isinstance(lake, Lake) else Lake(lake)
+    books = Books(own, found, thresholds)
     hours = read_hours(books, kept)
     choice = PriceChoice(
         prices_of(paying.get("price")), paying.get("instance"), paying.get("region"), tuple(paying.get("own", ()))
@@ -51,7 +54,9 @@ def anomaly_statement(
     def price_of(model: str | None) -> Price | Unknown:
         return price_for(model, choice)
 
-    return judged(hours, kept, price_of)
+    made = judged(hours, kept, price_of)
+    end = end_ms(own) if found.until_ms is None else found.until_ms  # the last hour may have just begun
+    return replace(made, end_ms=min(made.end_ms, end)) if end > made.start_ms else made
 
 
 def judged(hours: Hours, limits: Rules, price_of: PriceOf) -> AnomalyStatement:
@@ -76,6 +81,7 @@ def judged(hours: Hours, limits: Rules, price_of: PriceOf) -> AnomalyStatement:
         not_judged=left,
         assumptions=_assumptions(made, price_of),
         smallest=_smallest(compared, limits),
+        slices=sum(gpu.gpu_instance_id is not None for gpu in hours.gpus),
     )
 
 

@@ -19,9 +19,9 @@ Shape = Literal["step", "drift", "level", "count"]
 # Why a GPU cannot be judged.
 Reason = Literal["no peers", "too short", "no readings"]
 REASONS: dict[Reason, str] = {
-    "no peers": "no 4 other GPUs of its model on the same work, and fewer than 10 days of its own",
+    "no peers": "fewer than 4 other GPUs of the same model on the same work, and fewer than 10 days of own readings",
     "too short": "fewer than 12 periods with peers",
-    "no readings": "it never worked, or its clock, power, utilization and activity are not recorded",
+    "no readings": "no working time, or neither clock, power, utilization nor activity recorded",
 }
 
 
@@ -133,7 +133,7 @@ class AnomalyStatement:
     """The GPUs that do worse than their past or their peers; the most dollars first.
 
     `false_findings_pct`: at most this share of changes is chance; `false_levels_pct`: the same of differences that last
-    from the first sample on.
+    from the first sample on. `slices`: how many of `gpus` are MIG slices, which are judged one by one.
     """
 
     start_ms: int
@@ -150,3 +150,4 @@ class AnomalyStatement:
     assumptions: tuple[str, ...]
     smallest: tuple[Smallest, ...] = ()
     false_levels_pct: float = 0.0
+    slices: int = 0

@@ -6,13 +6,14 @@ import shutil
 import textwrap
 from collections.abc import Iterator
 
-from gpuledger.live.alerts.event import Event, details, duration, figure, headline, owner_text
+from gpuledger.live.alerts.event import Event, details, figure, headline, owner_text
 from gpuledger.live.alerts.limits import SEVERITIES
 from gpuledger.live.alerts.standing import Standing, to_json
 from gpuledger.plain_text import visible
 from gpuledger.report.document import Document, Prose
 from gpuledger.report.tables import Table, make_table
 from gpuledger.report.written import period
+from gpuledger.times import duration
 from gpuledger.units import count, utc
 
 _INDENT = " " * 6

@@ -225,3 +225,8 @@ def roi(gpus: int, rfu_pct: Figure, target_ratios: Sequence[float]) -> tuple[Roi
             per_day = more * HOURS_PER_DAY
             rows.append(RoiRow(target_pct, more, per_day, per_day * DAYS_PER_MONTH))
     return tuple(rows)
+
+
+def shows(row: RoiRow) -> bool:
+    """Whether reaching a target is worth a tenth of a GPU, the least a reader sees."""
+    return row.equivalent_gpus >= 0.05

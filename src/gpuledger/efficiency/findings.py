@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from gpuledger.catalog.thresholds import Thresholds
+from gpuledger.efficiency.capacity import shows
 from gpuledger.efficiency.health import faults_of, hot
 from gpuledger.efficiency.naming import name_with_uuid
 from gpuledger.efficiency.statement import EfficiencyStatement, Trend
@@ -96,19 +97,31 @@ def _idle(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
     idle, held = (sum(known(getattr(g, name)) or 0.0 for g in s.per_gpu) for name in ("idle_h", "idle_held_h"))
     if not s.fleet.observed_h or idle + held == 0:
         return None
-    text = f"{100 * (idle + held) / s.fleet.observed_h:.0f} % of GPU time was idle: {idle + held:,.0f} GPU-hours"
-    text += f", {held:,.0f} of them holding memory" if held else ""
+    whole, part = _gpu_time(idle + held), _gpu_time(held)
+    text = f"{100 * (idle + held) / s.fleet.observed_h:.0f} % of GPU time was idle: {whole}"
+    if held:
+        text += f", {'all' if part == whole else part} of it holding memory"
     still = [g for g in s.per_gpu if (known(g.longest_idle_h) or 0.0) >= LONG_IDLE_H]
     if still:
         text += f"; {count(len(still), 'GPU')} stood still for a day or longer at a stretch"
     return idle + held, f"{text}."
 
 
+def _gpu_time(hours: float) -> str:
+    """GPU-hours, or minutes where an hour would read as nothing."""
+    if hours >= 10:
+        return f"{hours:,.0f} GPU-hours"
+    if hours >= 1:
+        return f"{hours:.1f} GPU-hours"
+    minutes = round(60 * hours)
+    return count(minutes, "GPU-minute") if minutes else "less than a GPU-minute"
+
+
 def _roi(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
     rfu = s.fleet.rfu_power_pct
-    if not s.roi or isinstance(rfu, Unknown):
+    row = next((r for r in s.roi if shows(r)), None)
+    if row is None or isinstance(rfu, Unknown):
         return None
-    row = s.roi[0]
     text = f"Raising RFU from {rfu:.1f} to {row.target_rfu_pct:.0f} % is worth {row.equivalent_gpus:.1f} GPUs"
     weight = (row.target_rfu_pct - rfu) / 100 * s.fleet.observed_h
     return weight, f"{text} without buying any: {row.gpu_hours_per_day:,.1f} GPU-hours per day."

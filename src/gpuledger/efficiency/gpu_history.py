@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,6 +27,7 @@ DOING: dict[str, Doing] = {
     "unstated": "activity not recorded",
 }  # fmt: skip
 _NUMBERS = ("observed_ms", "idle_held_ms", "util_ms", "util_ppm_ms", "power_ms", "power_uj")
+_ENDS = ("first_ms", "last_ms")
 RECENT_H = 48
 
 
@@ -57,7 +59,7 @@ class Spell:
 
 @dataclass(frozen=True)
 class GpuHistory:
-    """One device: its labels, its hours, and its spells, the longest first."""
+    """One device: its labels, its first and last instant, its hours, and its spells, the longest first."""
 
     device: str
     gpu_uuid: str
@@ -65,6 +67,8 @@ class GpuHistory:
     gpu_model: str | None
     host: str | None
     gpu_index: str | None
+    first_ms: int
+    last_ms: int
     hours: tuple[GpuHour, ...]
     spells: tuple[Spell, ...]
 
@@ -76,9 +80,11 @@ def gpu_history(lake: Lake, scope: Scope, device: str) -> GpuHistory:
     minutes: dict[int, dict[Doing, float]] = defaultdict(lambda: defaultdict(float))
     owners: dict[int, set[str]] = defaultdict(set)
     place: dict[str, str | None] = {}
+    ends: list[tuple[int, int]] = []
     labels = ("state", "namespace", "workload", "gpu_model", "host", "gpu_index")
-    for _, rows in books.blocks(labels, _NUMBERS, hourly=True):
+    for _, rows in books.blocks(labels, (*_NUMBERS, *_ENDS), hourly=True):
         mine = _of_device(books, rows, device)
+        ends += [(int(rows["first_ms"][mine].min()), int(rows["last_ms"][mine].max()))] if len(mine) else []
         texts = {name: books.names[name].text(rows[name][mine]) for name in (*schema.DEVICE, *labels)}
         for i, at in enumerate(mine.tolist()):
             hour = int(rows["hour_ms"][at])
@@ -92,7 +98,8 @@ def gpu_history(lake: Lake, scope: Scope, device: str) -> GpuHistory:
     hours = (_hour(at, found[at], minutes[at], owners[at]) for at in sorted(found))
     return GpuHistory(
         device, str(place["gpu_uuid"]), place.get("gpu_instance_id"), place.get("gpu_model"), place.get("host"),
-        place.get("gpu_index"), tuple(hours), _spells(books, device),
+        place.get("gpu_index"), min(first for first, _ in ends), max(last for _, last in ends), tuple(hours),
+        _spells(books, device),
     )  # fmt: skip
 
 
@@ -181,6 +188,17 @@ def _spells(books: Books, device: str) -> tuple[Spell, ...]:
         kinds = books.names["kind"].text(rows["kind"][mine])
         for at, kind in zip(mine.tolist(), kinds, strict=True):
             out.append(Spell(kind or "", int(rows["start_ms"][at]), int(rows["end_ms"][at])))
-    since, until = books.scope.since_ms or 0, books.scope.until_ms or 1 << 62
-    inside = [s for s in out if s.end_ms > since and s.start_ms < until]
-    return tuple(sorted(inside, key=lambda s: (s.start_ms - s.end_ms, s.start_ms)))
+    return whole_spells(out, books.scope.since_ms or 0, books.scope.until_ms or 1 << 62)
+
+
+def whole_spells(found: Iterable[Spell], since_ms: int, until_ms: int) -> tuple[Spell, ...]:
+    """Spells that touch made one, as where midnight cut them, and cut to the window; the longest first."""
+    out: list[Spell] = []
+    for spell in sorted(found, key=lambda s: s.start_ms):
+        start, end = max(spell.start_ms, since_ms), min(spell.end_ms, until_ms)
+        if end <= start:
+            continue
+        if out and (out[-1].kind, out[-1].end_ms) == (spell.kind, start):
+            start = out.pop().start_ms
+        out.append(Spell(spell.kind, start, end))
+    return tuple(sorted(out, key=lambda s: (s.start_ms - s.end_ms, s.start_ms)))

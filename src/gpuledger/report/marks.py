@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuledger.quick_start import Later
 from gpuledger.report.written import percent, sort_key, write
-from gpuledger.units import Unknown
+from gpuledger.units import MS_PER_DAY, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ else:
 
 __all__ = [
     "CORNERS", "NOT_KNOWN", "Row", "along", "alt", "bar_row", "by_kind", "by_name", "clip", "empty", "halo", "layered",
-    "plottable", "range_of", "rows_of", "says", "spread", "stacked", "widest_gap",
+    "plottable", "range_of", "rows_of", "says", "spread", "stacked", "time_axis", "widest_gap",
 ]  # fmt: skip
 Row = dict[str, Any]
 NOT_KNOWN = "not known"
@@ -50,6 +50,14 @@ def by_name(field: str, sort: list[str] | None = None, gaps: tuple[float, float]
 def along(field: str, scale: alt.Scale) -> alt.X:
     """Where a mark is or ends; its words have the figure, so it needs no axis."""
     return alt.X(f"{field}:Q", axis=None, scale=scale)
+
+
+def time_axis(span_ms: int, most: int, **more: Any) -> alt.Axis:
+    """Dates along a span of time, none of them twice; with the time of day where the span is shorter than two days."""
+    if span_ms < 2 * MS_PER_DAY:
+        return alt.Axis(title=None, format="%b %-d %H:%M", tickCount=4, labelOverlap="greedy", **more)
+    days = {"interval": "day", "step": max(1, -(-span_ms // (most * MS_PER_DAY)))}
+    return alt.Axis(title=None, format="%b %-d", tickCount=days, labelOverlap="greedy", **more)
 
 
 def by_kind(channel: Any, field: str, kinds: Mapping[str, Any], legend: Any = None) -> Any:

@@ -205,7 +205,8 @@ def _total(kind: TableKind, columns: Sequence[Column], statement: object) -> lis
         except AttributeError:
             cells.append(Cell("", None))
         else:
-            cells.append(styled(found, column.style))
+            short = column.short and isinstance(found, Unknown)
+            cells.append(Cell(UNKNOWN, None, unknown=True) if short else styled(found, column.style))
     return cells
 
 
@@ -214,8 +215,8 @@ Dollars = Mapping[int, Sequence[Decimal | None]]
 
 def _dollars(
     columns: Sequence[Column], rows: Sequence[Any], places: int | None
-) -> tuple[Dollars, Mapping[int, Decimal], Callable[[Decimal], str]]:
-    """The columns of dollars, rounded to add up, their totals, and how both are written.
+) -> tuple[Dollars, Mapping[int, Decimal], int]:
+    """The columns of dollars, rounded to add up, their totals, and the places both are rounded to.
 
     Cells without a figure add nothing.
     """
@@ -225,7 +226,7 @@ def _dollars(
     sums = [sum((v for v in c if v is not None), ZERO) for c in exact.values()]
     over = next((i for i in adding if columns[i].adds == "whole"), None)
     places = places_for(max(map(abs, sums), default=ZERO)) if places is None else places
-    return *add_up_columns(exact, over, places), partial(usd, places=places)
+    return *add_up_columns(exact, over, places), places
 
 
 def _cut(kind: TableKind, columns: Sequence[Column], rows: int) -> str:
@@ -250,7 +251,8 @@ def build_table(name: str, kind: TableKind, statement: object, places: int | Non
     """
     rows = _sorted(_rows(statement, kind.rows), kind.sort)
     columns = [c for c in kind.columns if not c.optional or any(field_of(r, c.field) for r in rows)]
-    dollars, totals, text = _dollars(columns, rows, places)
+    dollars, totals, places = _dollars(columns, rows, places)
+    text, unit = partial(usd, places=places), Decimal(1).scaleb(-places)
     shown = rows[: kind.most] if kind.most else rows
     filled = [_filled(row, columns, {c: v[i] for c, v in dollars.items()}, text) for i, row in enumerate(shown)]
     note = kind.note
@@ -266,9 +268,10 @@ def build_table(name: str, kind: TableKind, statement: object, places: int | Non
         whole_row = field_of(statement, kind.total)
         for place, value in totals.items():
             if not total[place].unknown:
-                # The known cells may be a part of the whole only.
+                # The known cells may be a part of the whole only; where they are all of it, they add up to it.
                 own = field_of(whole_row, columns[place].field) if None in dollars[place] else value
-                total[place] = Cell(text(own if isinstance(own, Decimal) else value))
+                part = isinstance(own, Decimal) and abs(own - value) > unit
+                total[place] = Cell(text(own if part else value))
     return Table(
         name=name,
         caption=kind.caption,

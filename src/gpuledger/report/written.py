@@ -16,6 +16,7 @@ from gpuledger.units import Range, Unknown, utc
 
 NARROW = "\u202f"  # narrow no-break space: a unit never starts a line of its own
 MINUS = "\u2212"
+TIED = re.compile(r"(?<=\d)[ \u202f](?=%|kg\b|kWh\b)")  # the space within a figure
 
 
 @cache
@@ -119,8 +120,8 @@ def remark(value: object) -> str:
 
 
 def tie(text: str) -> str:
-    """Keep a figure and its % on one line."""
-    return re.sub(r"(?<=\d) (?=%)", NARROW, text)
+    """Keep a figure and its %, kg or kWh on one line."""
+    return TIED.sub(NARROW, text)
 
 
 def capital(words: str) -> str:

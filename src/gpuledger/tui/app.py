@@ -8,6 +8,7 @@ from rich.text import Text
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.coordinate import Coordinate
+from textual.events import Key
 from textual.widgets import DataTable, Footer, Input, Static
 from textual.widgets.data_table import ColumnKey
 
@@ -208,7 +209,14 @@ class Top(App[None]):
         box = self.query_one(Input)
         box.display = True
         box.value = self._text
-        box.focus()
+        self.screen.set_focus(box)  # at once, for the keys that come next
+
+    def on_key(self, event: Key) -> None:
+        """Keys that came in one packet with the one that opens the filter went to the table: they are of the filter."""
+        box = self.screen_stack[0].query_one(Input)
+        if self.focused is box and event.character and event.is_printable:
+            box.insert_text_at_cursor(event.character)
+            event.prevent_default()
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter while typing."""
@@ -218,14 +226,14 @@ class Top(App[None]):
     def on_input_submitted(self, _event: Input.Submitted) -> None:
         """Keep the filter and go back to the table."""
         self.query_one(Input).display = False
-        self.query_one(DataTable).focus()
+        self.screen.set_focus(self.query_one(DataTable))
 
     def action_clear(self) -> None:
         """Without the filter."""
         box = self.query_one(Input)
         box.value = self._text = ""
         box.display = False
-        self.query_one(DataTable).focus()
+        self.screen.set_focus(self.query_one(DataTable))
         self._draw()
 
     # -- dialogs

@@ -29,6 +29,8 @@ def head(fleet: Fleet, shown: Sequence[GpuNow]) -> Text:
     many = count(all_of, "GPU") if len(shown) == len(fleet.gpus) else f"{total.gpus:,} of {count(all_of, 'GPU')}"
     if total.rows != total.gpus:
         many += f" ({count(total.rows, 'row')})"
+    lost = sum(gpu.state == "lost" for gpu in shown)
+    many += f", {lost:,} lost" if lost else ""
     window = f"{fleet.window_s:.0f} s" if fleet.window_s < 120 else f"{fleet.window_s / 60:.0f} min"
     when = f"{utc(fleet.at_ms):%Y-%m-%d %H:%M:%S} UTC"
     first = f"{visible(fleet.source)}  {many}  average of {window} to {when}"
@@ -37,26 +39,24 @@ def head(fleet: Fleet, shown: Sequence[GpuNow]) -> Text:
         return out
     out.append("\n")
     out.append(f"util {_pct(total.util_pct)}  realized {_pct(total.realized_pct)}  {number(total.power_w)} W  ")
-    out.append_text(_money(total.usd_per_h, total.waste))
-    if 0 < total.priced < total.gpus:
-        out.append(f"  ({total.priced} of {total.gpus} priced)", "dim")
-    return out
+    priced = f" for {total.priced:,}/{total.gpus:,}" if 0 < total.priced < total.gpus else ""
+    return out.append_text(_money(total.usd_per_h, total.waste, priced))
 
 
 def _pct(figure: float | Unknown) -> str:
     return UNKNOWN if isinstance(figure, Unknown) else f"{figure:.0f} %"
 
 
-def _money(rate: Decimal | Unknown, waste: Waste | Unknown) -> Text:
+def _money(rate: Decimal | Unknown, waste: Waste | Unknown, priced: str) -> Text:
     if isinstance(rate, Unknown):
         return Text("price unknown: set it with --price", "dim")
-    out = Text(f"${dollars(rate)}/h", "bold")
+    out = Text(f"${dollars(rate)}/h", "bold").append(priced, "not bold")
     if isinstance(waste, Unknown) or waste_text(waste) == UNKNOWN:
         return out.append("  waste unknown", "dim")
     share = f" ({100 * waste.usd_per_h / rate:.0f} %)" if rate else ""
-    least = "at least " if hides_more(waste) else ""
+    least = "+" if hides_more(waste) else ""
     style = "bold red" if waste.usd_per_h else ""
-    return out.append("  wasted ").append(f"{least}${dollars(waste.usd_per_h)}/h{share}", style)
+    return out.append("  wasted ").append(f"${dollars(waste.usd_per_h)}{least}/h{share}", style)
 
 
 def price_line(prices: Sequence[PriceUsed]) -> str:

@@ -23,10 +23,15 @@ from gpuledger.web.page_routes import add_files, add_pages
 from gpuledger.web.shell import Asked, message
 
 
-def create_app(maker: Maker, *, token: str | None = None, hosts: Sequence[str] = (), every_s: float = 2.0) -> FastAPI:
-    """The whole dashboard of one lake; `maker` makes its views."""
+def create_app(
+    maker: Maker, *, token: str | None = None, hosts: Sequence[str] = (), every_s: float = 2.0,
+    stale_ms: int | None = None,
+) -> FastAPI:  # fmt: skip
+    """The whole dashboard of one lake; `maker` makes its views. `stale_ms`: from when on pages show the age of the
+    newest sample.
+    """
     desk = Desk(maker)
-    hub = Hub(desk, every_s)
+    hub = Hub(desk, every_s, stale_ms)
 
     @asynccontextmanager
     async def running(_app: FastAPI) -> AsyncIterator[None]:
@@ -56,6 +61,8 @@ def _errors(app: FastAPI, desk: Desk) -> None:
         more = {**(headers or {}), **({"Retry-After": "2"} if code == 503 else {})}
         if request.url.path.startswith("/api/"):
             return JSONResponse({"error": words, "hint": hint}, code, more)
+        if request.url.path == "/metrics":  # Prometheus shows a reason it can read
+            return PlainTextResponse(f"{words}\nnext: {hint}\n" if hint else f"{words}\n", code, more)
         asked = Asked(request.url.path, Filters())
         return HTMLResponse(message(title, words, hint, asked, desk.status), code, more)
 

@@ -22,7 +22,7 @@ REST = (
     Ask("page", "/gpus", params=(("q", ""), ("sort", ""), ("page", 1))),
     Ask("page", "/timeline"),
     Ask("page", "/savings"),
-    Ask("page", "/owners", params=(("by", "team"),)),
+    Ask("page", "/owners", params=(("by", ""),)),
     Ask("page", "/energy"),
     Ask("page", "/plans"),
 )

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import threading
+import time
 from collections.abc import AsyncIterator
 
 from gpuledger.web.contract import Status
@@ -20,8 +21,8 @@ MOST_SPREAD_MS = 15_000
 class Hub:
     """Tells every viewer of a new edition, and looks for one every few seconds in a thread of its own."""
 
-    def __init__(self, desk: Desk, every_s: float) -> None:
-        self._desk, self._every_s = desk, every_s
+    def __init__(self, desk: Desk, every_s: float, stale_ms: int | None = None) -> None:
+        self._desk, self._every_s, self._stale_ms = desk, every_s, stale_ms
         self._viewers: set[asyncio.Queue[str]] = set()
         self._stop = threading.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -68,8 +69,8 @@ class Hub:
         queue: asyncio.Queue[str] = asyncio.Queue(BEHIND)
         self._viewers.add(queue)
         try:
-            yield "retry: 2000\n\n"
             now = self._desk.status
+            yield f"retry: 2000\n\n{_clock(now, self._stale_ms)}"
             if now.edition != seen or now.problem:
                 yield _event(now, 0)
             while queue in self._viewers:
@@ -82,6 +83,12 @@ class Hub:
 
 
 def _event(status: Status, spread_ms: int) -> str:
-    facts = {"edition": status.edition, "spread_ms": spread_ms, "state": status.state}
+    facts = {"edition": status.edition, "spread_ms": spread_ms, "state": status.state, "newest_ms": status.newest_ms}
     words = json.dumps(facts | {"problem": status.problem, "hint": status.hint})
     return f"id: {status.edition}\nevent: edition\ndata: {words}\n\n"
+
+
+def _clock(status: Status, stale_ms: int | None) -> str:
+    """What a page needs to show how old its newest sample is, whatever its own clock says."""
+    facts = {"now_ms": int(time.time() * 1000), "newest_ms": status.newest_ms, "stale_ms": stale_ms}
+    return f"event: clock\ndata: {json.dumps(facts)}\n\n"

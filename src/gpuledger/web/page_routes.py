@@ -39,7 +39,7 @@ def add_pages(app: FastAPI, desk: Desk) -> None:
         return await shown("/data", chosen, minute=minute())
 
     @app.get("/owners", **options)
-    async def owners(chosen: Chosen, by: By = "team") -> HTMLResponse:
+    async def owners(chosen: Chosen, by: By = "") -> HTMLResponse:
         return await shown("/owners", chosen, by=by)
 
     @app.get("/gpus", **options)

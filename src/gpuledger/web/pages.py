@@ -6,6 +6,9 @@ from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
+from pyarrow.csv import ParseOptions, read_csv
+
 from gpuledger.advice.one_gpu import OneGpu
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.emissions.statement import EnergyStatement
@@ -14,11 +17,12 @@ from gpuledger.efficiency.statement import EfficiencyStatement
 from gpuledger.encode import encode
 from gpuledger.errors import NothingFound
 from gpuledger.lake.layout import Lake
+from gpuledger.ledger.read.owners import By
 from gpuledger.ledger.store import Ledger
 from gpuledger.plan.move.statement import LakePlan
 from gpuledger.plan.planners import PLANNERS
 from gpuledger.report.adding import shares_adding_up
-from gpuledger.report.document import Bullets, Document, Fold, KeyFigure, Prose, Section
+from gpuledger.report.document import Block, Bullets, Document, Fold, KeyFigure, Prose, Section
 from gpuledger.report.documents import document_of
 from gpuledger.report.documents.audit import audit_document, first_steps
 from gpuledger.report.documents.audit_rows import price_fact
@@ -29,7 +33,12 @@ from gpuledger.report.tables import Row, Table, cell, make_table
 from gpuledger.report.written import amount, capital, instant, number, percent, round_percent
 from gpuledger.units import MS_PER_HOUR, Unknown
 
-REJECT_FILES = 20
+REJECT_FILES, REJECT_ROWS = 20, 50
+# What a share of the time rests on, in words.
+EVIDENCE = {
+    "counters": "by activity counters", "power": "by power alone",
+    "none": "by neither: its busy part is unrated",
+}  # fmt: skip
 SKEW_MS = 60_000
 UNPLACED = (
     "of energy have no known place, and no carbon figure holds them. Label the samples with a region, or give an "
@@ -85,7 +94,8 @@ def nothing(kind: str, error: NothingFound) -> Document:
 
 def timeline(statement: EfficiencyStatement) -> Document:
     """The fleet over time, and how busy time compares with power."""
-    return _only(efficiency_document(statement), "Timeline", {"time", "active", "models", "capacity"})
+    found = _only(efficiency_document(statement), "Timeline", {"time", "active", "models", "capacity"})
+    return replace(found, sections=sorted(found.sections, key=lambda section: section.id != "time"))
 
 
 def savings(audit: AuditStatement) -> Document:
@@ -99,7 +109,19 @@ def owners(audit: AuditStatement) -> Document:
     """What each owner paid for, and what of it was wasted."""
     found = _only(_dated(audit_document(audit), audit), "Owners", {"who"})
     paid, waste, *_ = found.figures
-    return replace(found, figures=[paid, _productive(audit), waste])
+    sections = [replace(section, blocks=_chosen_first(section, audit.cost.by)) for section in found.sections]
+    return replace(found, figures=[paid, _productive(audit), waste], sections=sections)
+
+
+def _chosen_first(section: Section, by: By | None) -> list[Block]:
+    """The chart, the table of the dimension asked for, that of namespaces, and the others on demand."""
+    tables = [block for block in section.blocks if isinstance(block, Table)]
+    rest: list[Block] = [block for block in section.blocks if not isinstance(block, Table)]
+    if not tables:
+        return rest
+    spaces, chosen = tables[0], tables[0 if by is None or by is By.NAMESPACE else -1]
+    shown = [chosen, *([spaces] if spaces is not chosen else [])]
+    return [*rest, *shown, *(Fold(t.caption, [t]) for t in tables if all(t is not one for one in shown))]
 
 
 def one_gpu(gpu: OneGpu) -> Document:
@@ -153,7 +175,7 @@ def data_page(lake: Lake, audit: AuditStatement, now_ms: int) -> Document:
     rejected = sorted((lake.root / "rejects").glob("*.csv"), key=lambda f: -f.stat().st_mtime)[:REJECT_FILES]
     evidence = audit.cost.evidence_pct
     shares = {} if isinstance(evidence, Unknown) else evidence
-    rests_on = [f"{kind}: {round_percent(share)} of the time" for kind, share in shares.items()]
+    rests_on = [f"{round_percent(share)} of the time {EVIDENCE[kind]}" for kind, share in shares.items()]
     came_in, refused = _days(lake, days), _rejects(lake.store.local(rejected))
     return Document(
         name="data",
@@ -206,11 +228,24 @@ def _days(lake: Lake, days: Collection[str]) -> Table:
 
 
 def _rejects(files: Collection[Path]) -> Table:
-    rows: list[Row] = [[f.name, cell(number(rows), rows)] for f in files for rows in (_rows_in(f),)]
-    return make_table("rejects", "Rejected rows, by file", ("File in the lake", "Rows"), "wn", rows, empty="None.")
+    """What was rejected and why, the newest import first; each row is in a file of the lake."""
+    rows: list[Row] = [row for file in files for row in _reasons(file)]
+    heads = ("File", "Reason", "Column", "Rows", "First row", "Listed in")
+    caption = "Rejected rows, the newest import first"
+    return make_table("rejects", caption, heads, "wwwnnw", rows[:REJECT_ROWS], empty="None.")
 
 
-def _rows_in(file: Path) -> int:
-    """The rows of a CSV file of ours, less its header."""
-    with file.open("rb") as handle:
-        return max(sum(chunk.count(b"\n") for chunk in iter(lambda: handle.read(1 << 20), b"")) - 1, 0)
+def _reasons(file: Path) -> list[Row]:
+    """The rows of a file of rejects, added up by where they came from and why they were rejected."""
+    try:
+        found = read_csv(file, parse_options=ParseOptions(newlines_in_values=True))
+        by = found.group_by(["file", "reason", "column"]).aggregate([("row", "count"), ("row", "min")]).to_pylist()
+    except (pa.ArrowException, OSError):
+        return [[file.name, "cannot be read", "", "", "", file.name]]
+    by.sort(key=lambda one: (-one["row_count"], str(one["file"])))
+    return [
+        [one["file"], str(one["reason"]).replace("_", " "), one["column"] or "", cell(number(n), n),
+         cell(number(first), first), file.name]
+        for one in by
+        for n, first in ((one["row_count"], one["row_min"]),)
+    ]  # fmt: skip

@@ -14,7 +14,9 @@ from gpuledger.live.traffic import read_traffic
 from gpuledger.plain_text import json_text
 from gpuledger.report.document import Document
 from gpuledger.report.documents import document_of
+from gpuledger.report.documents.audit import has_teams
 from gpuledger.report.documents.audit_rows import price_fact
+from gpuledger.report.written import period
 from gpuledger.web import gpu_table, pages
 from gpuledger.web.contract import OWNERS, SORTS, Ask, Filters, NotReady, Status, View
 from gpuledger.web.live_lake import LiveLake
@@ -32,7 +34,7 @@ def _data(live: LiveLake, given: Filters) -> Document:
 
 
 def _owners(live: LiveLake, given: Filters, params: Params) -> Made:
-    by = params.get("by", "team")
+    by = params.get("by") or ("team" if has_teams(live.audit(given).cost) else "namespace")
     return pages.owners(live.audit(given, by=by)), {"by": by, "owners": OWNERS}
 
 
@@ -52,8 +54,8 @@ def _gpus(live: LiveLake, given: Filters, params: Params) -> Made:
     count = max(1, -(-len(found) // gpu_table.PER_PAGE))
     at = min(params.get("page", 1), count)
     shown = found[(at - 1) * gpu_table.PER_PAGE : at * gpu_table.PER_PAGE]
-    priced = price_fact(live.audit(given).cost)
-    facts = [priced] if priced else []
+    cost = live.audit(given).cost
+    facts = [period(cost.start_ms, cost.end_ms), *filter(None, [price_fact(cost)])]
     document = Document(name="gpus", kind="GPUs", title="GPUs", headline=gpu_table.headline(found), facts=facts)
     more = {"lines": shown, "caption": gpu_table.caption(found, whole), "q": q, "sort": sort, "sorts": SORTS}
     return document, more | {"at_page": at, "pages_in_all": count}

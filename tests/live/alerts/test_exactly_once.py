@@ -12,7 +12,9 @@ SCRIPT = Path(__file__).parents[3] / "benchmarks" / "alerts_exactly_once.py"
 
 def test_nothing_is_lost_and_nothing_is_doubled():
     args = [sys.executable, SCRIPT, "--events", "300", "--seed", "3", "--limit-s", "240", "--json"]
-    ended = subprocess.run([*map(str, args), "--kill-s", "0.02", "0.8"], capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        [*map(str, args), "--kill-s", "0.02", "0.8", "--kills", "12"], capture_output=True, text=True, check=False
+    )
     assert ended.stdout, ended.stderr
     found = json.loads(ended.stdout)
     assert ended.returncode == 0, found

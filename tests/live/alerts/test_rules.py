@@ -68,6 +68,13 @@ def test_time_held_goes_on_over_midnight(lake_of):
     assert values(lake, "idle_held")["ml/job-7"] == pytest.approx(119, abs=1)
 
 
+def test_time_held_longer_than_is_looked_at_says_so(lake_of):
+    lake = lake_of(lambda _gpu, _minute: IDLE, gpus=1, minutes=3 * 24 * 60 + 30)
+    (found,) = readings(lake, "idle_held", START_MS + (3 * 24 * 60 + 30) * MIN).values()
+    assert found.since_ms > START_MS
+    assert "may be longer" in str(found.evidence["began"])
+
+
 def test_a_gpu_that_stopped_reporting(lake_of):
     lake = lake_of(lambda gpu, minute: None if gpu == 1 and minute >= 100 else {})
     found = readings(lake, "gpu_lost")
@@ -137,7 +144,7 @@ def test_a_budget_is_the_one_that_ask_budget_shows(lake_of, own_settings, capsys
     assert found.evidence["spent_usd"] == f"{float(line['actual_usd']):,.2f}"
     # $48 per day in all of January; its first 19 days are not known to have cost nothing.
     assert found.value == pytest.approx(100 * 31 / 12, rel=0.01)
-    assert "19.0 days" in str(found.evidence["forecast_before"])
+    assert "19.0 days" in str(found.evidence["forecast_too"])
     assert found.at_ms == said["as_of_ms"]
 
 

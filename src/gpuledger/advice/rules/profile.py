@@ -8,7 +8,8 @@ _ASK = ("spinning", "launch-bound", "sync-bound", "steady-partial", "memory-boun
 CHANGE = python("""
 from torch.profiler import ProfilerActivity, profile, schedule
 
-# A whole timeline of host and GPU: nsys profile -t cuda,nvtx,osrt -o trace python train.py   (Nsight Systems)
+# A whole timeline of host and GPU. NVIDIA (Nsight Systems): nsys profile -t cuda,nvtx,osrt -o trace python train.py
+# AMD: rocprofv3 --sys-trace -d trace -- python train.py
 with profile(
     activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
     schedule=schedule(wait=5, warmup=2, active=5),
@@ -24,7 +25,7 @@ print(profiler.key_averages().table(sort_by="cuda_time_total", row_limit=20))
 GAIN = Gain("none", "assumed", "a profile saves nothing by itself: it says which of the other changes will")
 
 
-@advise("profile", "Look at the kernels: torch.profiler, then Nsight Systems", None, Effort("small", 2), CHANGE, GAIN)
+@advise("profile", "Look at the kernels: torch.profiler, then a whole timeline", None, Effort("small", 2), CHANGE, GAIN)
 def when(case: Case, _: Limits) -> Reason | None:
     """A class whose cause lies within the kernels."""
     if case.klass not in _ASK:

@@ -16,7 +16,7 @@ import click
 from gpuledger.cli.carbon_options import carbon_options
 from gpuledger.cli.options import lake_option
 from gpuledger.cli.price_options import inventory_option, price_of
-from gpuledger.errors import InputError, MissingExtra
+from gpuledger.errors import GpuledgerError, InputError, MissingExtra
 
 MOST_FILES = 65_536
 
@@ -50,6 +50,7 @@ def command(
 
     Read-only. On this machine alone no token is needed; bound elsewhere a token is asked for, and printed here.
     """
+    from gpuledger.lake.layout import Lake
     from gpuledger.times import length_ms
     from gpuledger.web.contract import Filters, Where
     from gpuledger.web.maker import MakerProcess, Start
@@ -77,14 +78,26 @@ def command(
         maker.check()
         _allow_viewers()
         bound = listening.getsockname()[1]
-        app = create_app(maker, token=token, hosts=_hosts(host, names), every_s=every_s)
+        app = create_app(maker, token=token, hosts=_hosts(host, names), every_s=every_s, stale_ms=_stale_ms())
         if not quiet:
             shown = host if alone or names else socket.gethostname()
             address = f"http://{names[0] if names else shown}:{bound}/"
             click.echo(f"Dashboard of {lake_dir}: {address}{f'?token={token}' if token else ''}")
             click.echo("Stop with Ctrl-C.")
+            with contextlib.suppress(GpuledgerError):  # a bucket that is away: the pages show it
+                if not Lake(lake_dir).exists():
+                    click.echo(f"{lake_dir}: no lake was found here yet; pages fill once it has samples.", err=True)
         config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2)
         uvicorn.Server(config).run(sockets=[listening])
+
+
+def _stale_ms() -> int | None:
+    """From when on pages show how old the newest sample is: the limit of the alert, if that is on."""
+    from gpuledger.live.alerts.limits import LAYER
+    from gpuledger.units import MS_PER_MIN
+
+    limits = LAYER.load().rules["stale"]
+    return int(limits.fire * MS_PER_MIN) if limits.on else None
 
 
 def _allow_viewers() -> None:

@@ -122,9 +122,9 @@ def _dry_run(screen: Screen, eyes: Eyes, journal: Journal) -> None:
     from gpuledger.cli.watching import event_lines, summary, window_line
     from gpuledger.live.alerts.courier import clock_ms
     from gpuledger.live.alerts.deciding import decide
-    from gpuledger.live.alerts.event import duration
     from gpuledger.live.alerts.limits import load_alerts
     from gpuledger.live.alerts.standing import standing, to_json
+    from gpuledger.times import duration
 
     settings, now = load_alerts(), clock_ms()
     look = eyes.look(settings, now)

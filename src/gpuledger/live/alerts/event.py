@@ -15,11 +15,11 @@ from gpuledger.encode import iso
 from gpuledger.live.alerts.limits import Severity
 from gpuledger.live.alerts.machine import Change, Ending
 from gpuledger.live.alerts.rule import Owner, Subject
-from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_MIN, MS_PER_S
+from gpuledger.times import duration
+from gpuledger.units import MS_PER_MIN
 
 EVENT_VERSION = 1
 _ID_DIGITS = 32
-_DAYS_WITH_HOURS = 7
 # How the unit at the end of a name is written, around the value.
 _UNITS = {"pct": "{} %", "mhz": "{} MHz", "usd": "${}", "min": "{} min"}
 
@@ -105,19 +105,6 @@ def figure(amount: float | None, unit: str) -> str:
         return duration(round(amount * MS_PER_MIN))
     text = f"{amount:,.0f}" if amount == int(amount) or abs(amount) >= 100 else f"{amount:.1f}"
     return f"{text} {unit.removesuffix('s') if amount == 1 else unit}".strip()
-
-
-def duration(length_ms: int) -> str:
-    """A length of time in one or two units: 45 s, 31 min, 2 h 05 min, 3 d 4 h."""
-    if length_ms < MS_PER_MIN:
-        return f"{length_ms // MS_PER_S} s"
-    if length_ms < MS_PER_HOUR:
-        return f"{length_ms // MS_PER_MIN} min"
-    if length_ms < MS_PER_DAY:
-        minutes = length_ms % MS_PER_HOUR // MS_PER_MIN
-        return f"{length_ms // MS_PER_HOUR} h" + (f" {minutes:02d} min" if minutes else "")
-    days, hours = length_ms // MS_PER_DAY, length_ms % MS_PER_DAY // MS_PER_HOUR
-    return f"{days} d" + (f" {hours} h" if hours and days < _DAYS_WITH_HOURS else "")
 
 
 def _evidence(name: str, value: str | int | float | None) -> tuple[str, str]:

@@ -52,7 +52,9 @@ def _name(asked: Asked, option: RegionOption) -> str:
 
 def kilograms(kg: float) -> str:
     """Carbon in the unit that keeps the number short."""
-    return f"{kg / 1000:,.1f} t" if kg >= 10_000 else f"{kg:,.0f} kg" if kg >= 10 else f"{kg:,.2f} kg"
+    if kg >= 10_000:
+        return f"{kg / 1000:,.1f} t"
+    return f"{kg:,.{0 if kg >= 100 else 1 if kg >= 10 else 2}f} kg"
 
 
 def refused_words(asked: Asked, refused: Sequence[RefusedRegion]) -> list[Refused]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpuledger.anomalies.words import WHAT
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, alt, by_kind, clip, layered, rows_of
+from gpuledger.report.marks import Row, alt, by_kind, clip, layered, rows_of, time_axis
 from gpuledger.report.written import gpus, instant, number
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def _panel(f: Finding, theme: Theme) -> alt.LayerChart:
     legend = alt.Legend(orient="top", title=None, symbolType="stroke")
     dashes = by_kind(alt.StrokeDash, "kind", {OWN: [1, 0], PEERS: [5, 3]}, legend)
     unit = f.evidence[0].unit
-    axis = alt.Axis(title=None, format="%-d %b", tickCount=5, labelOverlap="greedy")
+    axis = time_axis(f.series[-1].at_ms - f.series[0].at_ms if f.series else 0, 5)
     lines = (
         alt.Chart(rows_of(rows))
         .mark_line(strokeWidth=2)

@@ -34,7 +34,11 @@ def anomalies_document(found: AnomalyStatement) -> Document:
         kind="Degrading GPUs",
         title=f"Degrading GPUs, {period(found.start_ms, found.end_ms)}",
         headline=headline(found),
-        facts=[period(found.start_ms, found.end_ms), gpus(found.gpus), f"periods of {tenth(found.period_h)} h"],
+        facts=[
+            period(found.start_ms, found.end_ms),
+            devices(found, found.gpus),
+            f"periods of {tenth(found.period_h)} h",
+        ],
         notes=_notes(found),
         figures=_figures(found),
         summary=[table],
@@ -53,14 +57,19 @@ def named(found: AnomalyStatement) -> int:
     return len({(f.gpu_uuid, f.gpu_instance_id) for f in found.findings})
 
 
+def devices(found: AnomalyStatement, count: int) -> str:
+    """GPUs; with MIG slices, which are judged one by one, where there are any."""
+    return f"{gpus(count)} and MIG slices" if found.slices else gpus(count)
+
+
 def headline(found: AnomalyStatement) -> str:
     """How many GPUs, and what they cost."""
     judged = found.by_peers + found.by_own_past
     if not found.findings:
         if not judged:
-            return f"None of {gpus(found.gpus)} can be judged: {_reasons(found)}."
-        return f"No degrading GPU among {gpus(judged)} that can be judged.{_visible(found)}"
-    some = f"{named(found)} of {gpus(found.gpus)} degrading"
+            return f"None of {devices(found, found.gpus)} can be judged: {_reasons(found)}."
+        return f"No degrading GPU among {devices(found, judged)} that can be judged.{_visible(found)}"
+    some = f"{named(found)} of {devices(found, found.gpus)} degrading"
     dollars = found.usd_per_month
     if isinstance(dollars, Unknown):
         return f"{some}; what that costs is unknown: {dollars.why}."
@@ -88,7 +97,7 @@ def _reasons(found: AnomalyStatement) -> str:
 def _notes(found: AnomalyStatement) -> list[Prose]:
     out = []
     if found.not_judged and found.by_peers + found.by_own_past:
-        out.append(Prose(f"{gpus(len(found.not_judged))} cannot be judged ({_reasons(found)}).", "warning"))
+        out.append(Prose(f"{devices(found, len(found.not_judged))} cannot be judged ({_reasons(found)}).", "warning"))
     if found.by_own_past:
         text = f"{gpus(found.by_own_past)} have no peers and are compared with their own past only"
         out.append(Prose(f"{text}: another job can look like a slower GPU there.", "note"))
@@ -104,7 +113,7 @@ def _figures(found: AnomalyStatement) -> list[KeyFigure]:
         else KeyFigure(name, f"{usd(dollars.middle_usd, 0)}/month", _range(dollars), "of the GPUs named")
     )
     return [
-        KeyFigure("Degrading GPUs", number(named(found)), "", f"of {gpus(found.gpus)}"),
+        KeyFigure("Degrading GPUs", number(named(found)), "", f"of {devices(found, found.gpus)}"),
         lost,
         KeyFigure("Compared with peers", number(found.by_peers), "", "GPUs of the same model on the same work"),
         KeyFigure("Tests", number(found.tests), "", f"at most {_chance(found)} by chance"),

@@ -50,10 +50,15 @@ PLANS_OF = {
 ALWAYS = ("health", "record-pipes")
 
 
+def has_teams(cost: CostStatement) -> bool:
+    """Whether any time is of a team that has a name."""
+    return not {row.name for row in cost.by_team} <= {NO_TEAM, UNALLOCATED}
+
+
 def repeated(cost: CostStatement) -> frozenset[str]:
     """Tables that would show the same again, or nothing."""
     again = {row.name for row in cost.by_owner} == {row.name for row in cost.by_namespace}
-    no_teams = cost.by is By.TEAM or {row.name for row in cost.by_team} <= {NO_TEAM, UNALLOCATED}
+    no_teams = cost.by is By.TEAM or not has_teams(cost)
     return frozenset(name for name, left_out in (("owners", again), ("teams", no_teams)) if left_out)
 
 

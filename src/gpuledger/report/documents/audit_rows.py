@@ -193,11 +193,13 @@ def worth(r: Recommendation) -> str:
     """What a recommendation saves by itself, in one line."""
     if r.lever is None:
         return "No saving is claimed"
-    share = f"{percent(float(r.saving.middle_pct))} of the bill"
+    if isinstance(r.saving, Unknown):
+        return f"Dollars {r.month}"
+    share = percent(float(r.saving.middle_pct))
     if isinstance(r.month, Unknown):
-        return f"Dollars {r.month}; {share}"
+        return f"Dollars {r.month}; {share} of the paid GPU-hours"
     low, middle, high = (usd(v, 0) for v in (r.month.low_usd, r.month.middle_usd, r.month.high_usd))
-    return f"{low} to {high} per month, likely {middle} ({share})"
+    return f"{low} to {high} per month, likely {middle} ({share} of the bill)"
 
 
 def rests_on(r: Recommendation) -> str:
@@ -219,7 +221,7 @@ def _advised(rank: int, r: Recommendation) -> Row:
     if r.lever is None:
         return row | dict.fromkeys((*_MONTH, "saving_pct"), "")
     month = dict.fromkeys(_MONTH, r.month) if isinstance(r.month, Unknown) else vars(r.month)
-    return {**row, **month, "saving_pct": float(r.saving.middle_pct)}
+    return {**row, **month, "saving_pct": r.saving if isinstance(r.saving, Unknown) else float(r.share)}
 
 
 def savings_rows(s: AuditSavings) -> list[Row]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
+from gpuledger.efficiency.capacity import shows
 from gpuledger.efficiency.health import HealthRow, health_words
 from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow, RoiRow, to_json
 from gpuledger.ledger.read.owners import By
@@ -143,7 +144,7 @@ FILES: dict[str, tuple[dict[str, str], Callable[[EfficiencyStatement], Sequence[
 
 def next_target(s: EfficiencyStatement) -> RoiRow | None:
     """The nearest target that is worth something."""
-    worth = [r for r in s.roi if r.equivalent_gpus > 0]
+    worth = [r for r in s.roi if shows(r)]
     return min(worth, key=lambda r: r.target_rfu_pct) if worth else None
 
 
@@ -162,7 +163,10 @@ def key_figures(s: EfficiencyStatement) -> list[KeyFigure]:
     rfu = s.fleet.rfu_power_pct
     if isinstance(rfu, Unknown):
         return [*out, KeyFigure("Worth at the next RFU target", str(rfu), "", "in GPUs", unknown=True)]
-    return [*out, KeyFigure("Worth at the next RFU target", "None left", "", "RFU by power is above every target")]
+    return [
+        *out,
+        KeyFigure("Worth at the next RFU target", "None left", "", "RFU by power is at or above every target"),
+    ]
 
 
 def headline(s: EfficiencyStatement) -> str:

@@ -74,8 +74,9 @@ def headline(found: EnergyStatement) -> str:
     energy += _part(fleet, fleet.unmetered_gpus) if fleet.unmetered_gpus else "the GPUs"
     if isinstance(fleet.carbon_kg, Unknown):
         return f"{energy}{paid}; carbon is unknown: {fleet.carbon_kg.why}."
-    least = "at least " if fleet.unplaced_kwh or fleet.unmetered_gpus else ""
-    return f"{energy}, {least}{kilograms(fleet.carbon_kg.middle)} CO2e{paid}."
+    placed = fleet.energy_kwh - fleet.unplaced_kwh
+    part = f" for the {kwh(placed)} kWh with a known place" if fleet.unplaced_kwh else ""
+    return f"{energy}, {kilograms(fleet.carbon_kg.middle)} CO2e{part}{paid}."
 
 
 def _part(fleet: EnergyRow, without: int) -> str:
@@ -132,7 +133,7 @@ def _range(value: Range | Unknown) -> str:
 def _carbon(value: Range | Unknown, unplaced: float = 0.0) -> Cell:
     if isinstance(value, Unknown):
         return cell("unknown", value)
-    return cell(f"{'from ' if unplaced else ''}{kilograms(value.middle)}", value.middle)
+    return cell(f"{kilograms(value.middle)}{'+' if unplaced else ''}", value.middle)
 
 
 def _owners(found: EnergyStatement) -> Table:
@@ -145,9 +146,12 @@ def _owners(found: EnergyStatement) -> Table:
     ]  # fmt: skip
     heads = (capital(found.by.value), "Paid", "Wasted", "kWh", "CO2e", "CO2e range")
     caption = f"Dollars, energy and carbon by {found.by.value}"
-    more = any(row.waste_at_least for row in found.by_owner)
-    note = "Wasted with a +: at least that; part of the time is unrated or unobserved." if more else ""
-    return make_table("owners", caption, heads, "wnnnnN", rows, screen_rows=ALL, note=note)
+    notes = []
+    if any(row.waste_at_least for row in found.by_owner):
+        notes.append("Wasted with a +: at least that; part of the time is unrated or unobserved.")
+    if found.fleet.unplaced_kwh and not isinstance(found.fleet.carbon_kg, Unknown):
+        notes.append("CO2e with a +: part of the energy has no known place.")
+    return make_table("owners", caption, heads, "wnnnnN", rows, screen_rows=ALL, note=" ".join(notes))
 
 
 def _waste(row: EnergyRow) -> Cell:

@@ -46,15 +46,19 @@ def headline(found: GiveBack) -> str:
     if isinstance(dollars, Unknown):
         return f"{some}{more}; what they cost is unknown: {dollars.why}."
     first = found.give_back[0]
-    return f"{some}{more}: {usd(dollars, 0)} per month is paid for their idle time. First: {first.gpu}."
+    return f"{some}{more}: {usd(dollars, 0)} per month is paid for idle time. First: {first.gpu}."
 
 
 def _notes(found: GiveBack) -> list[Prose]:
     out = []
     if found.not_judged:
         reasons = Counter(row.reason for row in found.not_judged)
-        why = "; ".join(f"{count} {REASONS[reason]}" for reason, count in reasons.most_common())
-        out.append(Prose(f"{gpus(len(found.not_judged))} cannot be judged and are not listed: {why}.", "warning"))
+        each = [
+            f"{f'{count}: ' if len(reasons) > 1 else ''}{REASONS[reason]}" for reason, count in reasons.most_common()
+        ]
+        out.append(
+            Prose(f"{gpus(len(found.not_judged))} cannot be judged, so not listed: {'; '.join(each)}.", "warning")
+        )
     out += _left(
         found.in_use, "idle for much of the time but work in between: schedule or share them (gpuledger audit)"
     )

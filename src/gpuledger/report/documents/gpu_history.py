@@ -19,10 +19,13 @@ from gpuledger.report.documents import document_for
 from gpuledger.report.outline import charts_of
 from gpuledger.report.tables import Row, Table, cell, figure, make_table
 from gpuledger.report.written import instant, loose, money, number, percent, period, round_percent, usd
-from gpuledger.units import MS_PER_HOUR, Unknown, some
+from gpuledger.times import duration
+from gpuledger.units import MS_PER_HOUR, MS_PER_MIN, Unknown, count, some
 
 NAME = "gpu"
 NO_SAMPLES = "no samples"
+SHOWN = 20  # stretches; the others are counted
+LATE_MS = 10 * MS_PER_MIN  # a GPU this far behind the window's end stopped reporting
 SPELLS = {
     "idle": "idle, memory free", "idle_held": "idle, memory held", "idle_unknown": "idle, memory not recorded",
     "gap": NO_SAMPLES,
@@ -43,7 +46,7 @@ def gpu_document(gpu: OneGpu) -> Document:
         title=f"GPU {name}",
         headline=f"{name}: {_doing(gpu)}",
         facts=[history.gpu_model or "no model name", history.gpu_uuid, _window(history), f"owners: {some(owners)}"],
-        notes=_faults(gpu.health),
+        notes=[*_silent(gpu), *_faults(gpu.health)],
         figures=_figures(gpu),
         sections=[
             Section("hours", "Hour by hour", [*charts_of(NAME, "hours", history), hours_table(history)]),
@@ -55,7 +58,16 @@ def gpu_document(gpu: OneGpu) -> Document:
 
 
 def _window(gpu: GpuHistory) -> str:
-    return period(gpu.hours[0].start_ms, gpu.hours[-1].start_ms + MS_PER_HOUR)
+    return period(gpu.first_ms, gpu.last_ms)
+
+
+def _silent(gpu: OneGpu) -> list[Prose]:
+    """A GPU that reports nothing more, while the window goes on."""
+    last, end = gpu.history.last_ms, gpu.end_ms
+    if end - last <= LATE_MS:
+        return []
+    ago = f"{duration(end - last)} before the end of the window"
+    return [Prose(f"No samples since {instant(last)} UTC, {ago}: it is lost, or was given back.", "warning")]
 
 
 def minutes_by(gpu: GpuHistory) -> dict[str, float]:
@@ -98,7 +110,7 @@ def _figures(gpu: OneGpu) -> list[KeyFigure]:
         _figure("Wasted", known_waste(dollars), money, least),
         _figure("Utilization", NO_ROW if row is None else row.means.gpu_util_pct, percent, "mean of the time observed"),
         _figure("Power", NO_ROW if row is None else row.means.power_w, _watts, "mean of the time observed"),
-        _figure("Longest idle", NO_ROW if row is None else row.longest_idle_h, _hours, "at one stretch"),
+        _figure("Longest idle", NO_ROW if row is None else row.longest_idle_h, _length, "at one stretch"),
         KeyFigure("Observed", _hours(observed), missed, _window(history)),
     ]
 
@@ -115,6 +127,10 @@ def _watts(value: float) -> str:
 
 def _hours(value: float) -> str:
     return f"{value:,.1f} h"
+
+
+def _length(hours: float) -> str:
+    return duration(round(hours * MS_PER_HOUR)) if hours else "none"
 
 
 def dollars_table(cost: GpuCost | None) -> Table:
@@ -157,13 +173,16 @@ def _hour_row(hour: GpuHour, kinds: list[str]) -> Row:
 
 def spells_table(gpu: OneGpu) -> Table:
     """The longest stretches without work or samples; where activity is not recorded, none can be seen."""
-    rows: list[Row] = [_spell(spell) for spell in gpu.history.spells[:50]]
+    spells = gpu.history.spells
+    rows: list[Row] = [_spell(spell) for spell in spells[:SHOWN]]
+    left, longest = len(spells) - SHOWN, spells[SHOWN].hours if len(spells) > SHOWN else 0.0
+    note = f"{count(left, 'more stretch', 'more stretches')}, none longer than {_length(longest)}." if left > 0 else ""
     idle = NO_ROW if gpu.row is None else gpu.row.longest_idle_h
     empty = f"Unknown: {idle.why}." if isinstance(idle, Unknown) else "None."
     heads = ("What", "From (UTC)", "Length")
-    return make_table("spells", "Longest stretches without work", heads, "wwn", rows, empty=empty)
+    return make_table("spells", "Longest stretches without work", heads, "wwn", rows, empty=empty, note=note)
 
 
 def _spell(spell: Spell) -> Row:
     what, hours = SPELLS.get(spell.kind, spell.kind), spell.hours
-    return [what, cell(instant(spell.start_ms), spell.start_ms), cell(f"{hours:,.2f} h", hours)]
+    return [what, cell(instant(spell.start_ms), spell.start_ms), cell(_length(hours), hours)]

@@ -5,16 +5,19 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import ClassVar
 
 from rich import box
-from rich.console import Group, JustifyMethod, RenderableType
+from rich.console import Console, ConsoleOptions, Group, JustifyMethod, RenderableType, RenderResult
 from rich.markup import escape as escape_markup
+from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
 from gpuledger.plain_text import visible
 from gpuledger.report import document as doc
 from gpuledger.report.tables import Cell, Table
+from gpuledger.report.written import TIED
 
 BETWEEN = 2
 WORDS_WIDTH = 24
@@ -53,9 +56,32 @@ def escape(text: str, *, lines: bool = False) -> str:
     return escape_markup(visible(text, lines=lines))
 
 
-def text_of(words: str, style: str = "") -> Text:
+class Tied:
+    """A text whose lines never break within a figure, as before its %: Rich breaks at every kind of space."""
+
+    _SPACES: ClassVar = {" ": "\ue000", "\u202f": "\ue001"}  # what stands for each while lines are made
+
+    def __init__(self, text: Text) -> None:
+        self.text = text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Its lines, made with the spaces within figures held."""
+        held = self.text.copy()
+        held.plain = TIED.sub(lambda found: self._SPACES[found[0]], held.plain)
+        lines = held.wrap(console, options.max_width, overflow=options.overflow, no_wrap=options.no_wrap)
+        back = str.maketrans({mark: space for space, mark in self._SPACES.items()})
+        for line in lines:
+            line.plain = line.plain.translate(back)
+        yield Text("\n").join(lines)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        """As wide as its words."""
+        return Measurement.get(console, options, self.text)
+
+
+def text_of(words: str, style: str = "") -> Tied:
     """Words without markup, as a text that wraps."""
-    return Text(visible(words, lines=True), style=style)
+    return Tied(Text(visible(words, lines=True), style=style))
 
 
 def pairs(rows: Iterable[tuple[str, str]], title: str = "") -> RichTable:

@@ -17,6 +17,18 @@
   function say(state, words) { live.dataset.live = state; if (live.textContent !== words) live.textContent = words; }
   function warn(words) { problem.hidden = !words; if (problem.textContent !== words) problem.textContent = words; }
 
+  // How old the newest sample is, by the server's clock; shown once it is older than the limit, on a page that may
+  // stay open for days.
+  var clock = null, age = document.getElementById("age");
+  function aged() {
+    if (!clock || clock.newest_ms === null || clock.stale_ms === null) return;
+    var min = (Date.now() + clock.ahead_ms - clock.newest_ms) / 60000;
+    var old = min < 120 ? Math.floor(min) + " min" : min < 2880 ? Math.floor(min / 60) + " h" : Math.floor(min / 1440) + " days";
+    age.hidden = min * 60000 < clock.stale_ms;
+    age.textContent = age.hidden ? "" : "newest sample " + old + " old";
+  }
+  window.setInterval(aged, 10000);
+
   // Where the reader is: an element is found again by what it is, not by its place, as rows may change their order.
   var KINDS = "a, button, summary, input, select, [tabindex]";
   function called(e) {
@@ -122,8 +134,14 @@
       lost += 1;
       window.setTimeout(listen, Math.min(1000 * Math.pow(2, lost), 60000) * (0.5 + Math.random() / 2));
     };
+    stream.addEventListener("clock", function (event) {
+      clock = JSON.parse(event.data);
+      clock.ahead_ms = clock.now_ms - Date.now();
+      aged();
+    });
     stream.addEventListener("edition", function (event) {
       var news = JSON.parse(event.data);
+      if (clock) { clock.newest_ms = news.newest_ms; aged(); }
       warn(news.state === "ready" && news.problem ? "These figures are not the latest: " + news.problem + ". Next: " + news.hint : "");
       if (news.edition === edition) return;
       edition = news.edition;

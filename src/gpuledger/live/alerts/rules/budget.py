@@ -29,7 +29,7 @@ def look(seen: Seen) -> Iterator[Reading]:
             "spent_usd": None if spent is None else f"{spent:,.2f}",
             "month_end_usd": None if whole is None else f"{whole:,.2f}",
             "verdict": line.verdict,
-            "forecast_before": f"{month.unseen_days:.1f} days before the first sample" if month.unseen_days else "",
+            "forecast_too": f"{month.unseen_days:.1f} days before the first sample" if month.unseen_days else "",
         }
         of_space = Owner(namespace=line.name, team=seen.teams.set_team(None, line.name))
         owner = Owner(team=line.name) if line.of == "team" else Owner() if line.name == ALL else of_space

@@ -7,7 +7,7 @@ from gpuledger.ledger.read.scope import owner_name
 from gpuledger.live.alerts.devices import Device
 from gpuledger.live.alerts.rule import Evidence, Reading, Subject, alert
 from gpuledger.live.alerts.seen import Seen
-from gpuledger.units import MS_PER_MIN
+from gpuledger.units import MS_PER_DAY, MS_PER_MIN
 
 _SHOWN = 5
 
@@ -37,4 +37,6 @@ def look(seen: Seen) -> Iterator[Reading]:
             "gpus_of_the_owner": len(devices),
             "longest": ", ".join(first[:_SHOWN]) + more,
         }
+        if since is not None and since % MS_PER_DAY == 0 and since <= seen.newest_ms - seen.forget_ms:
+            evidence = {**evidence, "began": "before the days looked at, so it may be longer"}
         yield Reading(Subject("owner", id_, id_), minutes, seen.newest_ms, since, owner, evidence)

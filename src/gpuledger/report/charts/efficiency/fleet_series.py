@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, alt, by_kind, empty, layered, plottable, rows_of, says, spread
+from gpuledger.report.marks import Row, alt, by_kind, empty, layered, plottable, rows_of, says, spread, time_axis
 from gpuledger.report.written import amount, instant, percent, whole, write
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown
 
@@ -50,9 +50,7 @@ def _lines(
         for place in _places([(h.start_ms, _end_ms(h), plottable(getattr(h, field))) for h in s.hours])
     ]
     roles = [role for _, role, _ in measures]
-    short = bool(s.hours) and s.hours[-1].start_ms - s.hours[0].start_ms < 2 * MS_PER_DAY
-    form = "%-d %b %H:%M" if short else "%-d %b"
-    axis = alt.Axis(title=None, format=form, labels=dates, tickCount=4 if short else 8, labelOverlap="greedy")
+    axis = time_axis(s.hours[-1].start_ms - s.hours[0].start_ms if s.hours else MS_PER_DAY, 8, labels=dates)
     encoded = alt.Chart(rows_of(rows)).encode(
         x=alt.X("at:T", scale=alt.Scale(type="utc"), axis=axis),
         y=y,
@@ -147,7 +145,8 @@ def draw(view: EfficiencyView, theme: Theme) -> Drawing:
     title = _title(s)
     subtitle = (
         "Means over all GPUs seen in each hour, UTC; figures at the right are means of the window. RFU by power is "
-        "power over its limit, as published; RFU by counters is what the pipes did over the dense peak."
+        "power over its limit, as GPU Efficiency Analytics defines it; RFU by counters is what the pipes did over the "
+        "dense peak."
     )
     if not any(plottable(h.gpu_util_pct) is not None or plottable(h.pif) is not None for h in s.hours):
         return Drawing(title, subtitle, title, empty(theme, "not known: no hour has utilization or power"))

@@ -79,7 +79,7 @@ def draw(view: EfficiencyView, theme: Theme) -> Drawing:
     s = view.statement
     title = _title(s)
     subtitle = (
-        "Time-weighted means by GPU model. RFU: the bar is by power, as published (100 × PIF); the diamond is by "
+        "Time-weighted means by GPU model. RFU: the bar is by power (100 × PIF); the diamond is by "
         "counters, over the dense peak, with its range. Gap: utilization less RFU by power, in percentage points."
     )
     groups = s.by_model[:MOST]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.marks import alt, by_kind, rows_of, says
 from gpuledger.report.written import instant, number
@@ -13,16 +14,19 @@ if TYPE_CHECKING:
     from gpuledger.report.theme import Theme
 
 WIDTH, HEIGHT = 760, 200
-ORDER = ("working", "light", "unrated", "waiting", "idle", "idle, memory held", "activity not recorded")
+# The color of each is that of the bucket most of its time is paid as.
+BUCKET = {
+    "working": "productive", "light": "stalled", "unrated": "unrated", "waiting": "underused", "idle": "idle",
+    "idle, memory held": "idle_held", "activity not recorded": "unobserved",
+}  # fmt: skip
+ORDER = tuple(BUCKET)
 
 
 @chart_of("gpu_hours", document="gpu", section="hours")
 def draw(gpu: GpuHistory, theme: Theme) -> Drawing | None:
     """A bar per hour, stacked by what the GPU did."""
-    p = theme.palette
-    colors = dict(
-        zip(ORDER, (p.efficient, p.moderate, p.gap, p.inefficient, p.idle, p.bottlenecked, p.rule), strict=True)
-    )
+    roles = {str(kind.name): kind.role for kind in bucket_kinds()}
+    colors = {doing: theme.colour(roles[bucket]) for doing, bucket in BUCKET.items()}
     rows = [
         {
             "at": hour.start_ms, "doing": doing, "minutes": minutes, "order": ORDER.index(doing),
