@@ -105,8 +105,8 @@ Types that none of the other runs has, chosen when all of the above was settled.
 reach into torch's own multi-head attention, which it does since."""
 FURTHER = """\
 25 more types, chosen and measured after that. Two of them (DeBERTa, FNet) cannot run so on the GPU either, as planned;
-one did not run for want of a device argument; of one (Switch) the plan said that activations are unknown. Of the others,
-as planned before: torch's peak within 10 % in all 21, total in the printed range in 19, speed in 17. The allocator's
+one did not run for want of a device argument; of one (Switch) activations are unknown to the plan. Of the others, as
+planned before: torch's peak within 10 % in all 21, total in the printed range in 19, speed in 17. The allocator's
 gaps took most of a small image model, so half a gigabyte of them is within the range since; models that read images or
 sound have a range of speed of their own since."""
 THIRD = """\
