@@ -1,10 +1,11 @@
 """What do two nodes of a Ray cluster gain over one, and what does the cluster cost next to this machine alone?
 
-    python benchmarks/ray_nodes.py [--gpus 50] [--days 4] [--step 10] [--rounds 3] [--update docs/ray.md]
+    python benchmarks/ray_nodes.py [--gpus 50] [--days 4] [--step 10] [--rounds 3] [--share 15] [--update docs/ray.md]
 
 Two clusters start on this machine, of one and of two nodes with one CPU each. Where there are at least five cores, the
 command and the head of a cluster are held to two of them and each node to one of its own, as if they were machines of
-their own. Each round runs the commands a user runs, alternating: import a fleet (a file per day), then analyze, which
+their own. Where there are fewer, --share holds each node to that percentage of a core and the command to twice as much
+(as root, with the CPU groups of Linux): slow machines of their own, if together they need less than is free. Each round runs the commands a user runs, alternating: import a fleet (a file per day), then analyze, which
 posts it. CPU is that of the command and of all processes of its cluster. Busiest: CPU of the command and of the busiest
 node, which is how long it takes where each has a core to itself, whatever else runs meanwhile. The statements must be
 equal to the last digit.
@@ -23,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
@@ -38,6 +39,46 @@ OBJECTS = 100 << 20
 LOOK_S = 0.1
 WAYS = ("this machine", "one node", "two nodes")
 COMMAND_CORES = 2
+GROUPS = Path("/sys/fs/cgroup/cpu")
+PERIOD_US, WEIGHT = 20_000, 4096
+
+
+class Groups:
+    """CPU groups of Linux (version 1), each held to a share of a core; nothing is held where no share is given."""
+
+    def __init__(self, share: int) -> None:
+        self._share, self._made = share, list[Path]()
+
+    @contextlib.contextmanager
+    def held(self, name: str, shares: int = 1) -> Iterator[None]:
+        """Hold what this thread starts, and itself, to some shares."""
+        if not self._share:
+            yield
+            return
+        group = GROUPS / f"gpuledger-{os.getpid()}-{name}"
+        if group not in self._made:
+            group.mkdir()
+            self._made.append(group)
+            (group / "cpu.cfs_period_us").write_text(str(PERIOD_US))
+            (group / "cpu.cfs_quota_us").write_text(str(PERIOD_US * self._share * shares // 100))
+            (group / "cpu.shares").write_text(str(WEIGHT))
+        (group / "tasks").write_text("0")  # this thread; what it starts inherits it
+        try:
+            yield
+        finally:
+            (GROUPS / "tasks").write_text("0")
+
+    def close(self) -> None:
+        """Remove the groups; their processes have ended or go back."""
+        for group in self._made:
+            for _ in range(100):
+                for process in (group / "cgroup.procs").read_text().split():
+                    with contextlib.suppress(OSError):
+                        (GROUPS / "cgroup.procs").write_text(process)
+                with contextlib.suppress(OSError):
+                    group.rmdir()
+                    break
+                time.sleep(LOOK_S)
 
 
 @dataclass(frozen=True)
@@ -50,15 +91,17 @@ class Took:
     out: str
 
 
-def started(nodes: int, cores: Sequence[int]) -> Cluster:
+def started(nodes: int, cores: Sequence[int], groups: Groups) -> Cluster:
     """A cluster whose head takes no task; each node has one of the cores that the command leaves, if there are any."""
     head = {"num_cpus": 0, "include_dashboard": False, "object_store_memory": OBJECTS}
-    cluster = Cluster(initialize_head=True, head_node_args=head)
+    with groups.held(f"head-of-{nodes}", COMMAND_CORES):
+        cluster = Cluster(initialize_head=True, head_node_args=head)
     mine = os.sched_getaffinity(0)
     for number in range(nodes):
         if len(cores) > COMMAND_CORES + nodes:
             os.sched_setaffinity(0, {cores[COMMAND_CORES + number]})  # its processes inherit it
-        cluster.add_node(num_cpus=1, object_store_memory=OBJECTS)
+        with groups.held(f"node-{number + 1}-of-{nodes}"):
+            cluster.add_node(num_cpus=1, object_store_memory=OBJECTS)
         os.sched_setaffinity(0, mine)
     return cluster
 
@@ -98,7 +141,7 @@ class ClusterCpu(Thread):
         return found
 
 
-def command(arguments: Sequence[str], cluster: Cluster | None) -> Took:
+def command(arguments: Sequence[str], cluster: Cluster | None, groups: Groups) -> Took:
     """Run a command as a user would."""
     engine = ["--engine", "ray"] if cluster else ["--engine", "local"]
     own = os.environ | ({"RAY_ADDRESS": cluster.address} if cluster else {})
@@ -106,25 +149,26 @@ def command(arguments: Sequence[str], cluster: Cluster | None) -> Took:
     there.start()
     before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     line = [sys.executable, "-W", "ignore", "-m", "gpuledger", *arguments, *engine, "--json"]
-    done = subprocess.run(line, env=own, capture_output=True, text=True, check=True)
+    with groups.held("command", COMMAND_CORES):
+        done = subprocess.run(line, env=own, capture_output=True, text=True, check=True)
     wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
     mine = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     nodes = there.by_node().values()
     return Took(wall, mine + sum(nodes), mine + max(nodes, default=0.0), done.stdout)
 
 
-def rounds(fleet: Path, folder: Path, count: int) -> dict[str, dict[str, list[Took]]]:
+def rounds(fleet: Path, folder: Path, count: int, groups: Groups) -> dict[str, dict[str, list[Took]]]:
     """Every way, alternating, by command."""
     found: dict[str, dict[str, list[Took]]] = {way: {"import": [], "analyze": []} for way in WAYS}
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, set(cores[:COMMAND_CORES]))
-    clusters = {"this machine": None, "one node": started(1, cores), "two nodes": started(2, cores)}
+    clusters = {"this machine": None, "one node": started(1, cores, groups), "two nodes": started(2, cores, groups)}
     try:
         for number in range(count):
             for way in WAYS[number % len(WAYS) :] + WAYS[: number % len(WAYS)]:
                 lake = folder / "lake"
-                found[way]["import"].append(command(["import", str(fleet), "--lake", str(lake)], clusters[way]))
-                found[way]["analyze"].append(command(["analyze", "--lake", str(lake)], clusters[way]))
+                found[way]["import"].append(command(["import", str(fleet), "--lake", str(lake)], clusters[way], groups))
+                found[way]["analyze"].append(command(["analyze", "--lake", str(lake)], clusters[way], groups))
                 shutil.rmtree(lake)
                 took = {
                     name: f"{runs[-1].wall_s:.1f} s, {runs[-1].cpu_s:.1f} CPU s" for name, runs in found[way].items()
@@ -133,6 +177,7 @@ def rounds(fleet: Path, folder: Path, count: int) -> dict[str, dict[str, list[To
     finally:
         for cluster in filter(None, clusters.values()):
             cluster.shutdown()
+        groups.close()
     return found
 
 
@@ -166,13 +211,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (("--gpus", 50), ("--days", 4), ("--step", 10), ("--rounds", 3)):
         parser.add_argument(name, type=int, default=default)
+    parser.add_argument("--share", type=int, default=0, help="percent of a core for each node; 0: all of it")
     parser.add_argument("--update", type=Path)
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="gpuledger-") as work:
         folder = Path(work)
         write_fleet(FleetSpec(gpus=given.gpus, days=given.days, step_s=given.step), folder / "fleet", files="day")
         rows = given.gpus * given.days * 86_400 // given.step
-        text = "\n".join(table(rounds(folder / "fleet", folder, given.rounds), rows))
+        text = "\n".join(table(rounds(folder / "fleet", folder, given.rounds, Groups(given.share)), rows))
     print(text)
     if given.update:
         before, _, rest = given.update.read_text(encoding="utf-8").partition(START)
