@@ -4,11 +4,12 @@
 
 Two clusters start on this machine, of one and of two nodes with one CPU each. Where there are at least five cores, the
 command and the head of a cluster are held to two of them and each node to one of its own, as if they were machines of
-their own. Where there are fewer, --share holds each node to that percentage of a core and the command to twice as much
-(as root, with the CPU groups of Linux): slow machines of their own, if together they need less than is free. Each round runs the commands a user runs, alternating: import a fleet (a file per day), then analyze, which
-posts it. CPU is that of the command and of all processes of its cluster. Busiest: CPU of the command and of the busiest
-node, which is how long it takes where each has a core to itself, whatever else runs meanwhile. The statements must be
-equal to the last digit.
+their own. Where there are fewer, --share holds each node to that percentage of a core, and the command and the head to
+twice as much each (as root, with the CPU groups of Linux, version 1): slow machines of their own, as long as together
+they need less than is free. Each round runs the commands a user runs, alternating: import a fleet (a file per day),
+then analyze, which posts it. CPU is that of the command and of all processes of its cluster. Busiest: CPU of the
+command and of the busiest node, which is how long it takes where each has a core to itself, whatever else runs
+meanwhile. The statements must be equal to the last digit.
 """
 
 from __future__ import annotations
@@ -48,6 +49,9 @@ class Groups:
 
     def __init__(self, share: int) -> None:
         self._share, self._made = share, list[Path]()
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+        own = next((line.split(":")[2] for line in lines if line.split(":")[1] == "cpu"), "/")
+        self._own = GROUPS / own.lstrip("/")
 
     @contextlib.contextmanager
     def held(self, name: str, shares: int = 1) -> Iterator[None]:
@@ -66,15 +70,12 @@ class Groups:
         try:
             yield
         finally:
-            (GROUPS / "tasks").write_text("0")
+            (self._own / "tasks").write_text("0")
 
     def close(self) -> None:
-        """Remove the groups; their processes have ended or go back."""
+        """Remove the groups, as soon as their processes have ended."""
         for group in self._made:
             for _ in range(100):
-                for process in (group / "cgroup.procs").read_text().split():
-                    with contextlib.suppress(OSError):
-                        (GROUPS / "cgroup.procs").write_text(process)
                 with contextlib.suppress(OSError):
                     group.rmdir()
                     break
@@ -181,7 +182,7 @@ def rounds(fleet: Path, folder: Path, count: int, groups: Groups) -> dict[str, d
     return found
 
 
-def table(found: dict[str, dict[str, list[Took]]], rows: int) -> list[str]:
+def table(found: dict[str, dict[str, list[Took]]], rows: int, share: int) -> list[str]:
     """Medians in Markdown, each next to one node."""
     heads = ("where", "import", "analyze with posting", "of one node", "CPU", "busiest", "of one node", "statement")
     out = [f"| {' | '.join(heads)} |", "|---|---:|---:|---:|---:|---:|---:|---|"]
@@ -197,13 +198,11 @@ def table(found: dict[str, dict[str, list[Took]]], rows: int) -> list[str]:
         busiest, base = sum(middle(way, "busiest_s")), sum(middle("one node", "busiest_s"))
         alone = f"{busiest:.1f} s | {100 * busiest / base:.0f} %" if way != WAYS[0] else "|"
         out.append(f"| {way} | {walls} | {sum(middle(way, 'cpu_s')):.1f} s | {alone} | {same} |")
-    count, cores = len(found[WAYS[0]]["import"]), os.cpu_count()
-    load = os.getloadavg()[1]
-    return [
-        *out,
-        "",
-        f"{rows:,} samples, medians of {count} alternating runs on {cores} cores with a load of {load:.0f}.",
-    ]
+    count, cores, load = len(found[WAYS[0]]["import"]), os.cpu_count(), os.getloadavg()[1]
+    where = f"{cores} cores with a load of {load:.0f}"
+    if share:
+        where += f"; each node held to {share} % of a core, the command to {COMMAND_CORES * share} %"
+    return [*out, "", f"{rows:,} samples, medians of {count} alternating runs on {where}."]
 
 
 def main() -> None:
@@ -211,14 +210,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (("--gpus", 50), ("--days", 4), ("--step", 10), ("--rounds", 3)):
         parser.add_argument(name, type=int, default=default)
-    parser.add_argument("--share", type=int, default=0, help="percent of a core for each node; 0: all of it")
+    parser.add_argument("--share", type=int, default=0, help="percentage of a core for each node; 0: not held")
     parser.add_argument("--update", type=Path)
     given = parser.parse_args()
+    if given.share and not (os.access(GROUPS, os.W_OK) and 0 < given.share <= 100):
+        parser.error(f"--share takes 1 to 100, as root, where {GROUPS} is there; without it nodes share all cores")
     with tempfile.TemporaryDirectory(prefix="gpuledger-") as work:
         folder = Path(work)
         write_fleet(FleetSpec(gpus=given.gpus, days=given.days, step_s=given.step), folder / "fleet", files="day")
         rows = given.gpus * given.days * 86_400 // given.step
-        text = "\n".join(table(rounds(folder / "fleet", folder, given.rounds, Groups(given.share)), rows))
+        found = rounds(folder / "fleet", folder, given.rounds, Groups(given.share))
+        text = "\n".join(table(found, rows, given.share))
     print(text)
     if given.update:
         before, _, rest = given.update.read_text(encoding="utf-8").partition(START)
