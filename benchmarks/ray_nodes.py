@@ -1,8 +1,9 @@
 """What do two nodes of a Ray cluster gain over one, and what does the cluster cost next to this machine alone?
 
-    python benchmarks/ray_nodes.py [--gpus 50] [--days 4] [--step 10] [--rounds 3] [--share 15] [--update docs/ray.md]
+    python benchmarks/ray_nodes.py [--gpus 50] [--days 4] [--step 10] [--rounds 3] [--nodes 1 2] [--share 15]
+                                   [--update docs/ray.md]
 
-Two clusters start on this machine, of one and of two nodes with one CPU each. Where there are at least five cores, the
+Clusters start on this machine, by default of one and of two nodes, with one CPU each. Where there are cores enough, the
 command and the head of a cluster are held to two of them and each node to one of its own, as if they were machines of
 their own. Where there are fewer, --share holds each node to that percentage of a core, and the command and the head to
 twice as much each (as root, with the CPU groups of Linux, version 1): slow machines of their own, as long as together
@@ -38,7 +39,8 @@ from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
 START, END = "<!-- nodes -->", "<!-- /nodes -->"
 OBJECTS = 100 << 20
 LOOK_S = 0.1
-WAYS = ("this machine", "one node", "two nodes")
+HERE = "this machine"
+WAYS = {1: "one node", 2: "two nodes", 4: "four nodes", 8: "eight nodes"}
 COMMAND_CORES = 2
 GROUPS = Path("/sys/fs/cgroup/cpu")
 PERIOD_US, WEIGHT = 20_000, 4096
@@ -158,15 +160,18 @@ def command(arguments: Sequence[str], cluster: Cluster | None, groups: Groups) -
     return Took(wall, mine + sum(nodes), mine + max(nodes, default=0.0), done.stdout)
 
 
-def rounds(fleet: Path, folder: Path, count: int, groups: Groups) -> dict[str, dict[str, list[Took]]]:
+def rounds(
+    fleet: Path, folder: Path, count: int, nodes: Sequence[int], groups: Groups
+) -> dict[str, dict[str, list[Took]]]:
     """Every way, alternating, by command."""
-    found: dict[str, dict[str, list[Took]]] = {way: {"import": [], "analyze": []} for way in WAYS}
+    ways = [HERE, *(WAYS[n] for n in nodes)]
+    found: dict[str, dict[str, list[Took]]] = {way: {"import": [], "analyze": []} for way in ways}
     cores = sorted(os.sched_getaffinity(0))
     os.sched_setaffinity(0, set(cores[:COMMAND_CORES]))
-    clusters = {"this machine": None, "one node": started(1, cores, groups), "two nodes": started(2, cores, groups)}
+    clusters: dict[str, Cluster | None] = {HERE: None, **{WAYS[n]: started(n, cores, groups) for n in nodes}}
     try:
         for number in range(count):
-            for way in WAYS[number % len(WAYS) :] + WAYS[: number % len(WAYS)]:
+            for way in ways[number % len(ways) :] + ways[: number % len(ways)]:
                 lake = folder / "lake"
                 found[way]["import"].append(command(["import", str(fleet), "--lake", str(lake)], clusters[way], groups))
                 found[way]["analyze"].append(command(["analyze", "--lake", str(lake)], clusters[way], groups))
@@ -186,19 +191,19 @@ def table(found: dict[str, dict[str, list[Took]]], rows: int, share: int) -> lis
     """Medians in Markdown, each next to one node."""
     heads = ("where", "import", "analyze with posting", "of one node", "CPU", "busiest", "of one node", "statement")
     out = [f"| {' | '.join(heads)} |", "|---|---:|---:|---:|---:|---:|---:|---|"]
-    first = found[WAYS[0]]["analyze"][0].out
+    first = found[HERE]["analyze"][0].out
 
     def middle(way: str, name: str) -> list[float]:
         return [statistics.median(getattr(took, name) for took in runs) for runs in found[way].values()]
 
-    for way in WAYS:
+    for way in found:
         same = "the same" if all(took.out == first for took in found[way]["analyze"]) else "DIFFERENT"
         walls = " | ".join(f"{seconds:.1f} s" for seconds in middle(way, "wall_s"))
         walls += f" | {100 * sum(middle(way, 'wall_s')) / sum(middle('one node', 'wall_s')):.0f} %"
         busiest, base = sum(middle(way, "busiest_s")), sum(middle("one node", "busiest_s"))
-        alone = f"{busiest:.1f} s | {100 * busiest / base:.0f} %" if way != WAYS[0] else "|"
+        alone = f"{busiest:.1f} s | {100 * busiest / base:.0f} %" if way != HERE else "|"
         out.append(f"| {way} | {walls} | {sum(middle(way, 'cpu_s')):.1f} s | {alone} | {same} |")
-    count, cores, load = len(found[WAYS[0]]["import"]), os.cpu_count(), os.getloadavg()[1]
+    count, cores, load = len(found[HERE]["import"]), os.cpu_count(), os.getloadavg()[1]
     where = f"{cores} cores with a load of {load:.0f}"
     if share:
         where += f"; each node held to {share} % of a core, the command to {COMMAND_CORES * share} %"
@@ -210,6 +215,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, default in (("--gpus", 50), ("--days", 4), ("--step", 10), ("--rounds", 3)):
         parser.add_argument(name, type=int, default=default)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[1, 2], choices=WAYS, help="sizes of the clusters")
     parser.add_argument("--share", type=int, default=0, help="percentage of a core for each node; 0: not held")
     parser.add_argument("--update", type=Path)
     given = parser.parse_args()
@@ -219,7 +225,7 @@ def main() -> None:
         folder = Path(work)
         write_fleet(FleetSpec(gpus=given.gpus, days=given.days, step_s=given.step), folder / "fleet", files="day")
         rows = given.gpus * given.days * 86_400 // given.step
-        found = rounds(folder / "fleet", folder, given.rounds, Groups(given.share))
+        found = rounds(folder / "fleet", folder, given.rounds, sorted({1, *given.nodes}), Groups(given.share))
         text = "\n".join(table(found, rows, given.share))
     print(text)
     if given.update:
