@@ -39,6 +39,7 @@ from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
 START, END = "<!-- nodes -->", "<!-- /nodes -->"
 OBJECTS = 100 << 20
 LOOK_S = 0.1
+ENDED_S = 60.0
 HERE = "this machine"
 WAYS = {1: "one node", 2: "two nodes", 4: "four nodes", 8: "eight nodes"}
 COMMAND_CORES = 2
@@ -76,11 +77,11 @@ class Groups:
 
     def close(self) -> None:
         """Remove the groups, as soon as their processes have ended."""
+        until = time.monotonic() + ENDED_S
         for group in self._made:
-            for _ in range(100):
+            while group.exists() and time.monotonic() < until:
                 with contextlib.suppress(OSError):
                     group.rmdir()
-                    break
                 time.sleep(LOOK_S)
 
 
