@@ -80,6 +80,9 @@ class Groups:
         until = time.monotonic() + ENDED_S
         for group in self._made:
             while group.exists() and time.monotonic() < until:
+                with contextlib.suppress(ChildProcessError):
+                    while os.waitpid(-1, os.WNOHANG)[0]:  # Ray does not, and they would count as the group's
+                        pass
                 with contextlib.suppress(OSError):
                     group.rmdir()
                 time.sleep(LOOK_S)
