@@ -156,6 +156,19 @@ def map_os_error(error: OSError, path: str | Path, doing: str) -> GpuledgerError
     )
 
 
+def let_go(error: BaseException | None) -> None:
+    """Close what a fault still holds: readers that stand half-way in the calls it came through.
+
+    A fault of gpuledger itself keeps them, because a debugger needs their values.
+    """
+    import traceback  # only a mistake needs it
+
+    expected = isinstance(error, GpuledgerError | OSError | KeyboardInterrupt)
+    while expected and error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
+
+
 def entry_at_fault(raw: object, kind: type[Any], field: str, error: msgspec.ValidationError) -> str:
     """The path of what is wrong: [...] becomes the entry that is wrong by itself too, and a missing field is added."""
     before, gap, after = field.partition("[...]")

@@ -11,8 +11,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-# C0, DEL, C1; marks of reading direction; line and paragraph separators; the byte order mark; what XML does not allow.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
+# DEL, C1; marks of reading direction; line and paragraph separators; the byte order mark; what XML does not allow.
+_BEYOND_C0 = "\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff"
+_CONTROL = re.compile(f"[\x00-\x1f{_BEYOND_C0}]")
+# JSON itself escapes C0 within strings; what stands between values is ours.
+_LEFT_BY_JSON = re.compile(f"[{_BEYOND_C0}]")
 _NAMED = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "＝", "＋", "－", "＠")
 _NUMBER = re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?")
@@ -47,8 +50,7 @@ def json_text(data: Any, indent: int | None = None) -> str:
         import msgspec
 
         text = msgspec.json.format(text, indent=indent)
-    # json itself writes line feeds between values; inside strings there are none left.
-    return _CONTROL.sub(lambda found: "\n" if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text)
+    return _LEFT_BY_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def csv_cell(value: Any) -> Any:

@@ -15,7 +15,7 @@ from gpuledger.efficiency.statement import NotKnown
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.documents.audit import audit_document, repeated
 from gpuledger.report.documents.audit_rows import audit_view
-from gpuledger.report.outline import load_outline
+from gpuledger.report.outline import Outline, load_outline
 from gpuledger.report.render.html import render_html
 from gpuledger.report.tables import Table
 from gpuledger.report.written import tie
@@ -235,3 +235,21 @@ def test_buckets_are_the_statements_own():
     assert sorted(k.name for k in bucket_kinds()) == sorted(BUCKETS)
     assert {k.name for k in bucket_kinds() if k.waste} == set(WASTE)
     assert len({k.role for k in bucket_kinds()}) == len(BUCKETS)
+
+
+def test_an_answer_in_json_makes_no_tables(audit, monkeypatch):
+    made, table = [], Outline.table
+
+    def counted(outline, name, *more):
+        made.append(name)
+        return table(outline, name, *more)
+
+    monkeypatch.setattr(Outline, "table", counted)
+    document = audit_document(audit)
+    document.data()
+    assert made == ["bill"]  # the small one of the first page
+    assert document.sections[0].id == document.sections[:1][0].id
+    once = list(made)
+    assert len(once) > 1
+    assert len(document.sections) == len(list(document.sections))
+    assert made == once

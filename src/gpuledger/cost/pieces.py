@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -75,6 +75,24 @@ class Piece:
     sums: Mapping[str, int] = field(default_factory=dict)
     owned: bool = False
     labels: Labels = field(default_factory=dict)
+
+
+class _SumsOf(Mapping[str, int]):
+    """One place of all columns of sums. A dict for each owner took most of the memory of a lake with many owners."""
+
+    __slots__ = ("_columns", "_place")
+
+    def __init__(self, columns: Mapping[str, np.ndarray], place: int) -> None:
+        self._columns, self._place = columns, place
+
+    def __getitem__(self, name: str) -> int:
+        return int(self._columns[name][self._place])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
 
 
 _FACTS = ("gpu_model", "cluster", "region", "host", "gpu_index")
@@ -156,12 +174,12 @@ def _made(sums: Accumulator, names: Mapping[str, Names], more: tuple[str, ...]) 
     segment, *labels, owned, share, wanted = keys
     text = [names[c].text(k) for c, k in zip((*schema.DEVICE, *OWNER, *more), labels, strict=True)]
     order = sorted(range(len(segment)), key=lambda i: (segment[i], *(t[i] or "" for t in text), share[i], wanted[i]))
-    whole = {c: v.astype(np.int64).tolist() for c, v in columns.items()}
+    whole = {c: v.astype(np.int64) for c, v in columns.items()}
     uuid, instance, cluster, namespace, workload, *others = text
     return [
         Piece(
             int(segment[i]), (uuid[i] or "", instance[i]), None if share[i] < 0 else int(share[i]), cluster[i],
-            namespace[i], workload[i], bool(wanted[i]), {c: v[i] for c, v in whole.items()}, bool(owned[i]),
+            namespace[i], workload[i], bool(wanted[i]), _SumsOf(whole, i), bool(owned[i]),
             {name: texts[i] for name, texts in zip(more, others, strict=True)},
         )
         for i in order

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import msgspec
 
-from gpuledger.errors import FileFault, InputError, LakeError
+from gpuledger.errors import FileFault, InputError, LakeError, let_go
 from gpuledger.lake import rejects as why
 from gpuledger.lake.clocks import Ahead, ahead_note, check_store_clock, latest_ms
 from gpuledger.lake.engines.choosing import in_use
@@ -109,7 +109,8 @@ class Import:
     def __enter__(self) -> Import:
         return self
 
-    def __exit__(self, *_why: object) -> None:
+    def __exit__(self, _kind: object, fault: BaseException | None, _trace: object) -> None:
+        let_go(fault)  # before the work folder goes, which a network file system would keep for an open file
         if self._runner is not None:
             self._runner.__exit__()
             self.desk.clear()

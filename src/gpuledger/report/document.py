@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal
+from functools import cached_property
+from typing import Any, ClassVar, Literal, TypeVar, overload
 
 from gpuledger.report.tables import Table
 
+T = TypeVar("T")
 Tone = Literal["plain", "lead", "strong", "note", "warning", "dim"]
 
 
@@ -134,6 +136,29 @@ class Section:
     title: str
     blocks: Sequence[Block]
     part: str = ""
+
+
+class OnDemand(Sequence[T]):
+    """Sections or blocks that are made when they are first looked at: an answer in JSON needs none of them."""
+
+    def __init__(self, make: Callable[[], Sequence[T]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> Sequence[T]:
+        return self._make()
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[T]: ...
+
+    def __getitem__(self, place: int | slice) -> T | Sequence[T]:
+        return self._made[place]
+
+    def __len__(self) -> int:
+        return len(self._made)
 
 
 @dataclass(frozen=True)

@@ -200,14 +200,15 @@ def test_what_is_gone_and_rules_turned_off_end_alerts(journal):
 
 
 def test_one_watcher_at_a_time(journal, tmp_path):
-    with (
-        journal.deciding(),
-        pytest.raises(InputError, match="another gpuledger watch"),
-        Journal(tmp_path / "alerts").deciding(),
-    ):
-        pass
-    with Journal(tmp_path / "alerts").deciding():
-        pass
+    with closing(Journal(tmp_path / "alerts")) as other:
+        with (
+            journal.deciding(),
+            pytest.raises(InputError, match="another gpuledger watch"),
+            other.deciding(),
+        ):
+            pass
+        with other.deciding():
+            pass
 
 
 def test_a_journal_that_cannot_be_used(tmp_path):

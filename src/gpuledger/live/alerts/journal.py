@@ -99,9 +99,13 @@ class Journal:
 
     def _copy(self) -> sqlite3.Connection:
         db = sqlite3.connect(":memory:", isolation_level=None)
-        if self.file.exists():
-            with contextlib.closing(sqlite3.connect(self.file, timeout=_BUSY_S)) as there:
-                there.backup(db)
+        try:
+            if self.file.exists():
+                with contextlib.closing(sqlite3.connect(self.file, timeout=_BUSY_S)) as there:
+                    there.backup(db)
+        except sqlite3.Error:
+            db.close()
+            raise
         return db
 
     def close(self) -> None:

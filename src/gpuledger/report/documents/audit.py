@@ -12,7 +12,19 @@ from gpuledger.cost.user_settings import NO_TEAM
 from gpuledger.ledger.read.owners import By
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.report.buckets import bucket_kinds
-from gpuledger.report.document import Article, Block, Bullets, Code, Document, Fold, Heading, Prose, Section, Terms
+from gpuledger.report.document import (
+    Article,
+    Block,
+    Bullets,
+    Code,
+    Document,
+    Fold,
+    Heading,
+    OnDemand,
+    Prose,
+    Section,
+    Terms,
+)
 from gpuledger.report.documents import document_for
 from gpuledger.report.documents.audit_rows import (
     Row,
@@ -77,8 +89,8 @@ def audit_document(audit: AuditStatement, name: str = NAME) -> Document:
         facts=_facts(audit.cost),
         figures=outline.key_figures(view),
         summary=[_small_bill(view), *first_steps(audit)],
-        sections=_sections(audit, view),
-        screen=_screen(audit, view),
+        sections=OnDemand(lambda: _sections(audit, view)),
+        screen=OnDemand(lambda: _screen(audit, view)),
         screen_notes=False,
         data=lambda: to_json(audit),
         files=files(audit),
