@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
@@ -50,26 +50,46 @@ def not_known(missing: Missing) -> list[Json]:
 
 def plain(value: Any, path: str = "", missing: Missing | None = None) -> Any:
     """Anything as JSON holds it; what is unknown becomes None and is counted in `missing` by its path."""
-    if type(value) in _LEAVES:
-        return value
-    if isinstance(value, Unknown):
-        if missing is not None:
-            missing[path, value.why] += 1
-        return None
-    if isinstance(value, Mapping):
-        return _mapping(value, path, missing)
-    if isinstance(value, list | tuple | set | frozenset):
-        items = value if isinstance(value, list | tuple) else sorted(value)
-        return [plain(item, f"{path}[]", missing) for item in items]
-    if hasattr(value, "as_json"):
-        return plain(value.as_json(), path, missing)
-    names = _names(value.__class__)
-    return _fields(value, names, path, missing) if names else _scalar(value)
+    return _writer(type(value))(value, path, missing)
+
+
+@cache
+def _writer(kind: type) -> Callable[[Any, str, Missing | None], Any]:
+    """How values of a class are written: found out once for each."""
+    if kind in _LEAVES:
+        return lambda value, _path, _missing: value
+    if issubclass(kind, Unknown):
+        return _unknown
+    if issubclass(kind, Mapping):
+        return _mapping
+    if issubclass(kind, list | tuple):
+        return _items
+    if issubclass(kind, set | frozenset):
+        return lambda value, path, missing: _items(sorted(value), path, missing)
+    if hasattr(kind, "as_json"):
+        return lambda value, path, missing: plain(value.as_json(), path, missing)
+    if names := _names(kind):
+        return lambda value, path, missing: _fields(value, names, path, missing)
+    return lambda value, _path, _missing: _scalar(value)
+
+
+def _unknown(value: Unknown, path: str, missing: Missing | None) -> None:
+    if missing is not None:
+        missing[path, value.why] += 1
+
+
+def _items(values: Sequence[object], path: str, missing: Missing | None) -> list[Any]:
+    inside = f"{path}[]"
+    return [value if type(value) in _LEAVES else plain(value, inside, missing) for value in values]
 
 
 def as_text(value: Decimal) -> str:
     """An unrounded amount as plain digits, without trailing zeros."""
-    text = f"{value:f}"
+    if not value:
+        return "-0" if value.is_signed() else "0"
+    text = str(value)
+    if "E" in text:
+        text = f"{value:f}"
     return text.rstrip("0").rstrip(".") or "0" if "." in text else text
 
 
@@ -111,8 +131,8 @@ def _fields(value: object, names: tuple[str, ...], path: str, missing: Missing |
 
 
 def _field(name: str, value: object, path: str, missing: Missing | None) -> Any:
-    if isinstance(value, Decimal) and name.endswith(_PCT):
-        return float(value)
+    if isinstance(value, Decimal):
+        return float(value) if name.endswith(_PCT) else as_text(value)
     return plain(value, f"{path}.{name}" if path else name, missing)
 
 

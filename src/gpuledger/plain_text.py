@@ -47,6 +47,8 @@ def json_text(data: Any, indent: int | None = None) -> str:
         import msgspec
 
         text = msgspec.json.format(text, indent=indent)
+    if text.isascii() and "\x7f" not in text:  # most often; json has escaped the other control characters
+        return text
     # json itself writes line feeds between values; inside strings there are none left.
     return _CONTROL.sub(lambda found: "\n" if found[0] == "\n" else f"\\u{ord(found[0]):04x}", text)
 

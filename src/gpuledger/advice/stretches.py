@@ -18,7 +18,7 @@ from gpuledger.catalog.thresholds import Idle, Thresholds, load_thresholds
 from gpuledger.cost.buckets import IDLE, Kinds
 from gpuledger.cost.pieces import kinds_of_rows
 from gpuledger.lake.layout import Lake
-from gpuledger.ledger.read.adding import Accumulator, runs
+from gpuledger.ledger.read.adding import Accumulator, apart, grouped
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.columns import Rows, kept
 from gpuledger.ledger.read.rollup import HEALTH, HISTOGRAM, state_codes
@@ -141,25 +141,18 @@ class _Reader:
             "rfu_ms": pif,
             "rfu_ratio_ms": np.rint(ratio * PPM).astype(np.int64),
         }
-        for name in (*_WORK, "done_high", "work_ms"):
-            rows[name] = np.where(resting, 0, rows[name])
+        whole = {name: rows[name] for name in (*_WORK, "done_high", "work_ms")}
+        # Most columns are zero, and times known are mostly the time observed: one array under many names.
+        working = {id(v): np.where(resting, 0, v) if v.any() else v for v in apart(whole.values())}
+        rows |= {name: working[id(values)] for name, values in whole.items()}
         # The idle part of an older line that works too is in its sums.
-        rows["observed_ms"] -= np.where(old & ~resting, no_work, 0)
+        rows["observed_ms"] = rows["observed_ms"] - np.where(old & ~resting, no_work, 0)
 
     def _by_owner(self, rows: Rows) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
         """States of one owner, device and day made one."""
-        keys = [rows[c] for c in KEYS]
-        order, starts = runs([k + 1 for k in keys])
-        out = {}
-        for name in SUMS:
-            values = rows[name] if order is None else rows[name][order]
-            out[name] = np.add.reduceat(values, starts)
-        for name in MOST:
-            values = np.nan_to_num(rows[name], nan=-1.0) if rows[name].dtype.kind == "f" else rows[name]
-            values = values if order is None else values[order]
-            out[name] = np.maximum.reduceat(values.astype(np.float64), starts)
-        first = starts if order is None else order[starts]
-        return [k[first] for k in keys], out
+        most = {name: np.nan_to_num(rows[name].astype(np.float64), nan=-1.0) for name in MOST}
+        columns = {name: rows[name] for name in SUMS} | most
+        return grouped([rows[c] for c in KEYS], columns, dict.fromkeys(MOST, np.maximum))
 
     def _judge(self, keys: list[np.ndarray], sums: dict[str, np.ndarray]) -> np.ndarray:
         """The class of each row; one that hardly works is idle, whatever the little work in it looks like."""

@@ -77,6 +77,8 @@ class Piece:
     labels: Labels = field(default_factory=dict)
 
 
+# Room for the number of a MIG instance, next to that of its board.
+_INSTANCES = 24
 _FACTS = ("gpu_model", "cluster", "region", "host", "gpu_index")
 
 
@@ -155,13 +157,15 @@ def _made(sums: Accumulator, names: Mapping[str, Names], more: tuple[str, ...]) 
         return []
     segment, *labels, owned, share, wanted = keys
     text = [names[c].text(k) for c, k in zip((*schema.DEVICE, *OWNER, *more), labels, strict=True)]
-    order = sorted(range(len(segment)), key=lambda i: (segment[i], *(t[i] or "" for t in text), share[i], wanted[i]))
+    places = [names[c].places()[k] for c, k in zip((*schema.DEVICE, *OWNER, *more), labels, strict=True)]
+    order = np.lexsort([wanted, share, *reversed(places), segment]).tolist()
     whole = {c: v.astype(np.int64).tolist() for c, v in columns.items()}
     uuid, instance, cluster, namespace, workload, *others = text
+    segments, shares, asked, named = (column.tolist() for column in (segment, share, wanted, owned))
     return [
         Piece(
-            int(segment[i]), (uuid[i] or "", instance[i]), None if share[i] < 0 else int(share[i]), cluster[i],
-            namespace[i], workload[i], bool(wanted[i]), {c: v[i] for c, v in whole.items()}, bool(owned[i]),
+            segments[i], (uuid[i] or "", instance[i]), None if shares[i] < 0 else shares[i], cluster[i],
+            namespace[i], workload[i], bool(asked[i]), {c: v[i] for c, v in whole.items()}, bool(named[i]),
             {name: texts[i] for name, texts in zip(more, others, strict=True)},
         )
         for i in order
@@ -175,6 +179,10 @@ class _Cuts:
         self._by_name: dict[tuple[str, str | None], list[Segment]] = {}
         for segment in segments:
             self._by_name.setdefault((segment.gpu_uuid, segment.gpu_instance_id), []).append(segment)
+        # The devices met so far with their segments, and by device the one that all of it is in: number, start, end.
+        self._met: dict[int, int] = {}
+        self._spans: list[list[Segment]] = []
+        self._only = np.zeros((3, 0), np.int64)
 
     @property
     def days(self) -> Collection[int]:
@@ -190,21 +198,15 @@ class _Cuts:
         self, rows: Rows, made: Mapping[str, np.ndarray], uuids: Names, instances: Names
     ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         """The segment of each part, its row, and its sums. Rows in no segment are left out."""
-        board, instance = rows["gpu_uuid"], rows["gpu_instance_id"]
-        wide = int(instance.max(initial=-1)) + 2
-        device, place = np.unique(board * wide + instance + 1, return_inverse=True)
-        place = place.reshape(-1)
-        spans = [self._of(int(d), wide, uuids, instances) for d in device.tolist()]
+        device = self._devices(rows, uuids, instances)
         first, last = rows["first_ms"], rows["last_ms"]
-        one = np.array([s[0].number if len(s) == 1 else -1 for s in spans])
-        start = np.array([s[0].start_ms if len(s) == 1 else 0 for s in spans])[place]
-        end = np.array([s[0].end_ms if len(s) == 1 else -1 for s in spans])[place]
-        whole = (one[place] >= 0) & (start <= first) & (end >= last)
-        segment, row = [one[place][whole]], [np.flatnonzero(whole)]
+        number, start, end = self._only[:, device]
+        whole = (number >= 0) & (start <= first) & (end >= last)
+        segment, row = [number[whole]], [np.flatnonzero(whole)]
         parts = [{c: v[whole] for c, v in made.items()}]
         for i in np.flatnonzero(~whole).tolist():
             low, high, span = int(first[i]), int(last[i]), max(int(last[i] - first[i]), 1)
-            for s in spans[place[i]]:
+            for s in self._spans[device[i]]:
                 a, b = max(s.start_ms, low) - low, min(s.end_ms, high) - low
                 if a < b or (low == high and s.start_ms <= low < s.end_ms):
                     segment.append(np.array([s.number]))
@@ -216,8 +218,20 @@ class _Cuts:
         joined = parts[0] if len(parts) == 1 else {c: np.concatenate([p[c] for p in parts]) for c in parts[0]}
         return np.concatenate(segment), np.concatenate(row), joined
 
-    def _of(self, code: int, wide: int, uuids: Names, instances: Names) -> list[Segment]:
-        uuid, instance = code // wide, code % wide - 1
+    def _devices(self, rows: Rows, uuids: Names, instances: Names) -> np.ndarray:
+        """By row its device among those met, new ones added."""
+        codes, place = np.unique((rows["gpu_uuid"] << _INSTANCES) + rows["gpu_instance_id"] + 1, return_inverse=True)
+        for code in codes.tolist():
+            if code not in self._met:
+                self._met[code] = len(self._spans)
+                self._spans.append(self._of(code, uuids, instances))
+        if len(self._spans) > self._only.shape[1]:
+            only = [(s[0].number, s[0].start_ms, s[0].end_ms) if len(s) == 1 else (-1, 0, -1) for s in self._spans]
+            self._only = np.array(only, dtype=np.int64).T
+        return np.array([self._met[code] for code in codes.tolist()], dtype=np.int64)[place.reshape(-1)]
+
+    def _of(self, code: int, uuids: Names, instances: Names) -> list[Segment]:
+        uuid, instance = code >> _INSTANCES, (code & ((1 << _INSTANCES) - 1)) - 1
         board = uuids.texts[uuid] or ""
         part = None if instance < 0 else instances.texts[instance]
         own = self._by_name.get((board, part)) if part else None

@@ -6,9 +6,11 @@ with the reason; a group of which only a part has a price counts that part and r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from decimal import Decimal
+from functools import cached_property
+from operator import attrgetter
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from gpuledger.cost.inventories.findings import InventoryUse
@@ -18,6 +20,7 @@ from gpuledger.cost.periods import Comparison
 from gpuledger.cost.pricing import PriceUsed, Unpriced
 from gpuledger.cost.projections import Projection
 from gpuledger.encode import Json, encode, iso
+from gpuledger.lake.batch import device_name
 from gpuledger.ledger.read.owners import By
 from gpuledger.units import MS_PER_HOUR, Unknown
 
@@ -39,16 +42,22 @@ class ByBucket(Generic[N]):
 
     _unit: ClassVar[str]
     _none: ClassVar[Any]
+    _parts: ClassVar[Callable[[Any], tuple[Any, ...]]]
+    _wasted: ClassVar[Callable[[Any], tuple[Any, ...]]]
+
+    def __init_subclass__(cls) -> None:
+        cls._parts = attrgetter(*(f"{b}_{cls._unit}" for b in BUCKETS))
+        cls._wasted = attrgetter(*(f"{b}_{cls._unit}" for b in WASTE))
 
     def parts(self) -> tuple[N, ...]:
         """In the order of BUCKETS."""
-        return tuple(vars(self).values())
+        return self._parts(self)
 
     def each(self) -> dict[Bucket, N]:
         """By bucket."""
         return dict(zip(BUCKETS, self.parts(), strict=True))
 
-    @property
+    @cached_property
     def paid(self) -> N:
         """All of it."""
         return sum(self.parts(), self._none)
@@ -56,8 +65,7 @@ class ByBucket(Generic[N]):
     @property
     def waste(self) -> N:
         """What was paid for and seen not to be used."""
-        each = self.each()
-        return sum((each[b] for b in WASTE), self._none)
+        return sum(self._wasted(self), self._none)
 
     @classmethod
     def of(cls, each: Mapping[Bucket, N]) -> Self:
@@ -67,7 +75,10 @@ class ByBucket(Generic[N]):
     @classmethod
     def total(cls, rows: Iterable[Self]) -> Self:
         """Added up bucket by bucket."""
-        return cls(*(sum(column) for column in zip(*(row.parts() for row in rows), strict=True)))
+        given = list(rows)
+        if len(given) == 1:
+            return given[0]
+        return cls(*(sum(column) for column in zip(*map(cls._parts, given), strict=True)))
 
 
 @dataclass(frozen=True)
@@ -134,7 +145,7 @@ class CostRow:
     dollars: Dollars | Unknown
     unpriced_h: float
 
-    @property
+    @cached_property
     def buckets(self) -> Mapping[Bucket, Decimal | Unknown]:
         """Dollars by bucket, as far as they are known."""
         return known_buckets(self.dollars, self.times, self.unpriced_h)
@@ -147,7 +158,7 @@ class CostRow:
     def as_json(self) -> Json:
         """With the money of the group spelled out."""
         money = money_json(self.dollars, self.times, self.unpriced_h)
-        rest = {"unpriced_h": self.unpriced_h, "unknown_why": self.unknown_why}
+        rest = {"unpriced_h": self.unpriced_h, "unknown_why": unknown_why(money["buckets"])}
         return {"name": self.name, "gpus": self.gpus, **money, **rest}
 
 
@@ -168,7 +179,7 @@ class GpuCost:
     usd_per_h: Decimal | Unknown
     price_words: str
 
-    @property
+    @cached_property
     def buckets(self) -> Mapping[Bucket, Decimal | Unknown]:
         """Dollars by bucket, as far as they are known."""
         return known_buckets(self.dollars, self.times)
@@ -180,8 +191,11 @@ class GpuCost:
 
     def as_json(self) -> Json:
         """With the money of the device spelled out."""
-        own = {name: value for name, value in vars(self).items() if name not in {"times", "dollars"}}
-        return own | money_json(self.dollars, self.times) | {"unknown_why": self.unknown_why}
+        money = money_json(self.dollars, self.times)
+        return {n: getattr(self, n) for n in _OF_GPU} | money | {"unknown_why": unknown_why(money["buckets"])}
+
+
+_OF_GPU = tuple(f.name for f in fields(GpuCost) if f.name not in {"times", "dollars"})
 
 
 @dataclass(frozen=True)
@@ -242,6 +256,11 @@ class CostStatement:
         """Dollars by bucket, as far as they are known."""
         return known_buckets(self.dollars, self.times, self.unpriced_h)
 
+    @cached_property
+    def gpu_rows(self) -> Mapping[str, GpuCost]:
+        """The rows of devices by the name of the device."""
+        return {device_name(row.gpu_uuid, row.gpu_instance_id): row for row in self.by_gpu}
+
     @property
     def by_asked(self) -> tuple[CostRow, ...]:
         """The bill by the dimension asked for, by namespace where none was."""
@@ -266,7 +285,7 @@ class CostStatement:
         head |= {"end_utc": iso(self.end_ms), "wall_h": self.wall_h, "gpus": self.gpus, "samples": self.samples}
         spent = {"paid_low_usd": self.paid_low_usd, "paid_high_usd": self.paid_high_usd}
         written = {*head, *spent, "times", "dollars", "projection", "phases_pct", "by", "showback"}
-        rest = {name: value for name, value in vars(self).items() if name not in written}
+        rest = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in written}
         rest |= {f"by_{self.by}": self.showback} if self.by and self.by not in ALWAYS else {}
         head |= money_json(self.dollars, self.times, self.unpriced_h)
         return head | spent | projected | {"phases": self.phases_pct} | rest

@@ -73,7 +73,7 @@ def grouped(
         if same is not None:  # times known are mostly the time observed: one array under many names
             out[name] = same
         elif name not in ends and not values.any():  # most columns of most fleets are zero
-            out[name] = np.zeros(len(starts), values.dtype)
+            out[name] = made[id(values), how] = np.zeros(len(starts), values.dtype)
         else:
             out[name] = made[id(values), how] = how.reduceat(values if order is None else values[order], starts)
     first = starts if order is None else order[starts]

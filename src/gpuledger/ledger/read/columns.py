@@ -124,16 +124,20 @@ def _labels(table: pa.Table, wanted: Wanted) -> Rows:
 
 
 def _numbers(table: pa.Table, wanted: Wanted) -> Rows:
+    """The numbers of a file. Columns of zeros are one array, and so are times that are all of the time observed."""
     size, there, rows = table.num_rows, set(table.column_names), Rows()
     observed = _whole(table[OBSERVED]) if wanted.knows and OBSERVED in there and size else None
+    zero = np.zeros(size, np.int64)
+    zero.flags.writeable = False
     for name in (*wanted.numbers, *wanted.maybe):
         found = name if name in there else BEFORE.get(name, name)
         if found not in there or not size:
-            rows[name] = np.full(size, np.nan if name in wanted.maybe else 0)
-        elif observed is not None and name in KNOWN and table[found].null_count:
-            rows[name] = _filled(table[found], observed)
+            rows[name] = np.full(size, np.nan) if name in wanted.maybe else zero
+        elif observed is not None and (name in KNOWN or name == OBSERVED):
+            rows[name] = _time_known(table[found], observed, zero)
         else:
-            rows[name] = _whole(table[found])
+            values = _whole(table[found])
+            rows[name] = values if values.any() else zero
     return rows
 
 
@@ -142,12 +146,16 @@ def _whole(column: pa.ChunkedArray) -> np.ndarray:
     return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
 
-def _filled(column: pa.ChunkedArray, observed: np.ndarray) -> np.ndarray:
+def _time_known(column: pa.ChunkedArray, observed: np.ndarray, zero: np.ndarray) -> np.ndarray:
     """A time known: where NULL, all of the time observed. In milliseconds, so it passes a float without rounding."""
     if column.null_count == len(column):
         return observed
     known = _whole(column)
-    return np.where(np.isnan(known), observed, known).astype(np.int64)
+    if column.null_count:
+        return np.where(np.isnan(known), observed, known).astype(np.int64)
+    if not known.any():
+        return zero
+    return observed if known[0] == observed[0] and np.array_equal(known, observed) else known
 
 
 def as_numbers(values: pa.Array) -> np.ndarray:

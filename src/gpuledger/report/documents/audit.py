@@ -12,7 +12,19 @@ from gpuledger.cost.user_settings import NO_TEAM
 from gpuledger.ledger.read.owners import By
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.report.buckets import bucket_kinds
-from gpuledger.report.document import Article, Block, Bullets, Code, Document, Fold, Heading, Prose, Section, Terms
+from gpuledger.report.document import (
+    Article,
+    Block,
+    Bullets,
+    Code,
+    Document,
+    Fold,
+    Heading,
+    Later,
+    Prose,
+    Section,
+    Terms,
+)
 from gpuledger.report.documents import document_for
 from gpuledger.report.documents.audit_rows import (
     Row,
@@ -71,9 +83,9 @@ def audit_document(audit: AuditStatement, name: str = NAME) -> Document:
         notes=[*inventory_warnings(audit.cost.inventory), *notes],
         facts=_facts(audit.cost),
         figures=outline.key_figures(view),
-        summary=[_small_bill(view), *first_steps(audit)],
+        summary=Later(lambda: [_small_bill(view), *first_steps(audit)]),
         sections=_sections(audit, view),
-        screen=_screen(audit, view),
+        screen=Later(lambda: _screen(audit, view)),
         screen_notes=False,
         data=lambda: to_json(audit),
         files=files(audit),
@@ -154,12 +166,14 @@ def _order(audit: AuditStatement) -> list[int]:
 def _sections(audit: AuditStatement, view: Row) -> list[Section]:
     outline, before = load_outline(NAME), audit.cost.previous
     asked = not (isinstance(before, Unknown) and before.why == NOT_ASKED)
-    after: dict[str, list[Block]] = {
-        "how": [_recommendation(i, r, mark(r, audit), audit) for i, r in enumerate(audit.recommendations, 1)],
+    after: dict[str, Sequence[Block]] = {
+        "how": Later(
+            lambda: [_recommendation(i, r, mark(r, audit), audit) for i, r in enumerate(audit.recommendations, 1)]
+        ),
         "savings": [Prose(str(audit.savings))]
         if isinstance(audit.savings, Unknown)
         else [Bullets(audit.savings.words, "Which overlap, which add up, which compound")],
-        "who": owner_blocks(NAME, view, audit.cost.by, IN_WHO),
+        "who": Later(lambda: owner_blocks(NAME, view, audit.cost.by, IN_WHO)),
         "before": [Prose(str(before))] if isinstance(before, Unknown) else [Bullets(before.words)],
     }
     paid = audit.cost.paid_usd
