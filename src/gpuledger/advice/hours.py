@@ -90,9 +90,14 @@ def _add(owned: Rows, spells: Rows, gap: np.ndarray, sums: np.ndarray) -> None:
     idle = _within(kept(spells, ~gap), devices, device, start, end)
     busy = np.maximum(end - start - idle - _within(kept(spells, gap), devices, device, start, end), 0)
     own_idle, own_busy = _part(idle, owned["idle_ms"], row), _part(busy, owned["busy_ms"], row)
-    place = (owned["case"][row], hour % HOURS_PER_DAY)
-    np.add.at(sums[:, :, 0], place, own_idle)
-    np.add.at(sums[:, :, 1], place, own_idle + own_busy)
+    place = owned["case"][row] * HOURS_PER_DAY + hour % HOURS_PER_DAY
+    for kind, ms in enumerate((own_idle, own_idle + own_busy)):
+        sums[:, :, kind] += _added(place, ms, len(sums) * HOURS_PER_DAY).reshape(len(sums), HOURS_PER_DAY)
+
+
+def _added(place: np.ndarray, ms: np.ndarray, places: int) -> np.ndarray:
+    """Milliseconds of one day added up by place: far below 2**53, where floats are whole numbers."""
+    return np.bincount(place, ms, places).astype(np.int64)
 
 
 def _within(
@@ -116,8 +121,7 @@ def _within(
 
 def _part(hours: np.ndarray, own_ms: np.ndarray, row: np.ndarray) -> np.ndarray:
     """An owner's time spread over the hours of its day in whole milliseconds."""
-    total = np.zeros(len(own_ms), dtype=np.int64)
-    np.add.at(total, row, hours)
+    total = _added(row, hours, len(own_ms))
     whole = np.maximum(total, 1)[row]
     return np.asarray((hours * own_ms[row] + whole // 2) // whole)
 

@@ -22,6 +22,7 @@ from gpuledger.cost.money import ZERO, rounded
 from gpuledger.cost.periods import Comparison
 from gpuledger.cost.pricing import Price, PriceChoice
 from gpuledger.cost.projections import Quarter, project
+from gpuledger.cost.rating import Along
 from gpuledger.cost.statement import ALWAYS, NOT_ASKED, WASTE, Bucket, CostRow, CostStatement
 from gpuledger.cost.user_settings import Config
 from gpuledger.errors import InputError
@@ -112,15 +113,19 @@ def statement_and_bill(
     usd_per_kwh: Money | None = None,
     calibration: Calibration | None = None,
     by: By | str | None = None,
+    along: Along | None = None,
     **paying: Unpack[Paying],
 ) -> tuple[CostStatement, Charged]:
-    """The cost statement with the charges it is made of: who owes what, device by device."""
+    """The cost statement with the charges it is made of: who owes what, device by device.
+
+    `along`: another reader of the lines, see `read_pieces`.
+    """
     books = lake if isinstance(lake, Lake) else Lake(lake)
     stock = inventory_of(books, paying.get("inventory"))
     own, price = tuple(paying.get("own", ())), prices_of(paying.get("price"))
     choice = PriceChoice(price, paying.get("instance"), paying.get("region"), own)
     asked = Asked(scope or Scope(), stock, choice, calibration, None if by is None else dimension(by))
-    bill = charge_window(books, asked)
+    bill = charge_window(books, asked, along)
     today_ms = bill.window.end_ms if as_of_ms is None else as_of_ms
     before = _previous(books, asked, bill) if previous else Unknown(NOT_ASKED)
     per_kwh = None if usd_per_kwh is None else money_of(usd_per_kwh)
@@ -133,6 +138,7 @@ def _statement(
     before: Comparison | Unknown,
 ) -> CostStatement:  # fmt: skip
     charges, window, fleet = bill.charges, bill.window, row_of("fleet", bill.charges)
+    devices = figures.by_device(charges)
     paid = fleet.dollars if isinstance(fleet.dollars, Unknown) else fleet.dollars.paid_usd
     return CostStatement(
         start_ms=window.start_ms,
@@ -147,10 +153,10 @@ def _statement(
         else project(paid, window.end_ms - window.start_ms, today_ms, figures.paid_boards(bill, asked)),
         phases_pct=figures.phases_pct(charges),
         evidence_pct=figures.evidence_pct(charges),
-        work=figures.work(charges),
+        work=figures.work(devices),
         energy_kwh=figures.energy_kwh(charges),
         energy_usd=figures.energy_usd(charges, usd_per_kwh),
-        by_gpu=figures.by_gpu(charges),
+        by_gpu=figures.by_gpu(devices),
         by_model=group(charges, lambda c: c.device.gpu_model or "no model name"),
         by_cluster=group(charges, lambda c: c.cluster or "no cluster"),
         by_namespace=group(charges, lambda c: space_name(c.namespace, owned=c.owned)),

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 from gpuledger.catalog.prices import age_days
 from gpuledger.cost.billing import Asked, Charged
@@ -41,6 +41,7 @@ GFLOP_PER_EXAFLOP = 10**9
 # Work is priced on devices whose counters were recorded for nearly all of the time they were seen.
 COUNTED_FROM = Fraction(99, 100)
 _TENTHS_OF_PPM = 10**7
+_WHOLE_BOARD = Fraction(1)
 NO_ENERGY = Unknown("neither energy nor power was recorded")
 NO_SHARE = Unknown("the samples do not say which share of its board a MIG slice is")
 
@@ -77,21 +78,22 @@ def _sum(charges: Iterable[Charge], name: str) -> int:
     return sum(c.sums.get(name, 0) for c in charges)
 
 
-def work(charges: Sequence[Charge]) -> WorkCost | Unknown:
+def work(devices: Mapping[Any, Sequence[Charge]]) -> WorkCost | Unknown:
     """Dollars for an exaFLOP of work the counters prove, over the devices whose counters were recorded."""
+    part, of = COUNTED_FROM.as_integer_ratio()
     counted = [
         members
-        for members in by_device(charges).values()
+        for members in devices.values()
         if all(c.dollars is not None for c in members)
         and (seen := _sum(members, "observed_ms"))
-        and _sum(members, "counted_ms") >= COUNTED_FROM * seen
+        and of * _sum(members, "counted_ms") >= part * seen
     ]
     low, middle, high = (sum(_sum(m, f"{case}_gflop") for m in counted) for case in ("low", "middle", "high"))
     if not low:
         return Unknown("no priced device has counters recorded that prove floating-point work")
-    paid = sum((Fraction(c.dollars.paid_usd) for m in counted for c in m if c.dollars), Fraction(0))
+    paid = Fraction(sum((c.dollars.paid_usd for m in counted for c in m if c.dollars), ZERO))
     per = {n: usd(paid * GFLOP_PER_EXAFLOP / n) for n in (low, middle, high)}
-    total = len(by_device(charges))
+    total = len(devices)
     return WorkCost(
         low_usd=per[high],
         middle_usd=per[middle],
@@ -122,14 +124,14 @@ def by_device(charges: Iterable[Charge]) -> dict[tuple[str, str], list[Charge]]:
     return grouped(charges, lambda c: (c.device.gpu_uuid, c.device.gpu_instance_id or ""))
 
 
-def by_gpu(charges: Sequence[Charge]) -> tuple[GpuCost, ...]:
+def by_gpu(devices: Mapping[Any, Sequence[Charge]]) -> tuple[GpuCost, ...]:
     """One row per device, the most expensive first."""
 
     def expensive_first(row: GpuCost) -> tuple[Decimal, str, str]:
         paid = ZERO if isinstance(row.dollars, Unknown) else row.dollars.paid_usd
         return -paid, row.gpu_uuid, row.gpu_instance_id or ""
 
-    return tuple(sorted((_gpu_row(members) for members in by_device(charges).values()), key=expensive_first))
+    return tuple(sorted((_gpu_row(members) for members in devices.values()), key=expensive_first))
 
 
 def _gpu_row(members: Sequence[Charge]) -> GpuCost:
@@ -162,6 +164,8 @@ def _gpu_row(members: Sequence[Charge]) -> GpuCost:
 
 def _mean_share(members: Sequence[Charge], paid_ms: int) -> Fraction:
     """The share of the board a device held, over its own time; hours paid for are hours of the whole board."""
+    if all(c.share_ppm == PPM for c in members):
+        return _WHOLE_BOARD
     if not paid_ms:
         return Fraction(members[0].share_ppm, PPM)
     own_ms = sum((Fraction(c.times.paid_ms * PPM, c.share_ppm) for c in members if c.share_ppm), Fraction(0))
@@ -171,7 +175,7 @@ def _mean_share(members: Sequence[Charge], paid_ms: int) -> Fraction:
 def _rate(members: Sequence[Charge], dollars: Sequence[Dollars], paid_ms: int) -> Fraction:
     """Dollars per hour of the device: its share of the board's price; the mean of several."""
     rates = {
-        (c.stay.usd_per_h or 0) * (1 if c.stay.own_rate else Fraction(c.share_ppm, PPM))
+        (c.stay.usd_per_h or 0) * (1 if c.stay.own_rate or c.share_ppm == PPM else Fraction(c.share_ppm, PPM))
         for c in members
         if c.dollars is not None
     }

@@ -7,17 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpuledger.cost.buckets import NUMBERS, Kinds, boards_of, divide
+from gpuledger.cost.buckets import NUMBERS, boards_of, divide
+from gpuledger.cost.rating import Along, Rater
 from gpuledger.lake.names import Names
 from gpuledger.ledger.read.adding import Accumulator
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.columns import Rows
 from gpuledger.ledger.read.owners import OWNED, By, Labels, labelled
-from gpuledger.ledger.read.rollup import state_codes
 from gpuledger.ledger.read.scope import Scope
-from gpuledger.physics.activity import pipe_sums
 from gpuledger.physics.calibration import Calibration
-from gpuledger.physics.evidence import ModelFacts
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, PPM
 
@@ -113,24 +111,35 @@ def read_devices(books: Books) -> list[Device]:
 
 
 def read_pieces(
-    books: Books, segments: Sequence[Segment], calibration: Calibration | None = None, by: By | None = None
+    books: Books,
+    segments: Sequence[Segment],
+    calibration: Calibration | None = None,
+    by: By | None = None,
+    along: Along | None = None,
 ) -> tuple[list[Piece], tuple[tuple[str | None, str | None], ...]]:
-    """The sums of every owner within every segment, and the models whose tensor pipe worked, with each precision."""
+    """The sums of every owner within every segment, and the models whose tensor pipe worked, with each precision.
+
+    `along` takes the same blocks of lines, except where segments need hours of some days: then it is left to read days.
+    """
     cuts = _Cuts(segments)
     sums = Accumulator()
     worked: set[tuple[str | None, str | None]] = set()
-    models: dict[str | None, ModelFacts] = {}
     asked = tuple(name for name in ("team", *(by.labels if by else ())) if name not in OWNER)
     more = tuple(dict.fromkeys(asked))
     labels = (*OWNER, *OWNED, "gpu_model", "tensor_precision", "state")
-    names = books.names
-    for _, found in books.blocks(labels, NUMBERS, ("limit_mw", "slice_ppm"), hourly=cuts.days, owners=False):
-        rows = found | pipe_sums(found) | {"state": state_codes(names["state"], found["state"])}
-        kinds = kinds_of_rows(rows, names)
-        for model, _precision in kinds.pairs:
-            models.setdefault(model, ModelFacts(model))
-        board = boards_of(kinds, models, rows["gpu_uuid"], names["gpu_uuid"].texts, calibration)
-        made = divide(rows, kinds, models, board)
+    numbers, maybe = NUMBERS, ("limit_mw", "slice_ppm")
+    also = None if cuts.days else along
+    if also is not None:
+        labels, numbers = (*labels, *also.labels), (*numbers, *also.numbers)
+        maybe = tuple(dict.fromkeys((*maybe, *also.maybe)))
+    names, rater = books.names, Rater(books.names)
+    for day_ms, found in books.blocks(labels, numbers, maybe, hourly=cuts.days, owners=False):
+        rated = rater.of(found)
+        if also is not None:
+            also.take(books, day_ms, rated)
+        rows, kinds = rated.rows, rated.kinds
+        board = boards_of(kinds, rater.models, rows["gpu_uuid"], names["gpu_uuid"].texts, calibration)
+        made = divide(rows, kinds, rater.models, board, rated.done)
         tensor = rows["wanted"] & (np.maximum(rows["tensor_ppm_ms"], rows["matrix"]) > 0)
         worked.update(kinds.pairs[i] for i in np.unique(kinds.of_row[tensor]).tolist())
         segment, row, made = cuts.cut(rows, made, names["gpu_uuid"], names["gpu_instance_id"])
@@ -140,15 +149,6 @@ def read_pieces(
         owners = [rows[c][row] for c in (*schema.DEVICE, *OWNER, *more)]
         sums.add([segment, *owners, labelled(rows)[row] + 0, share[row], rows["wanted"][row] + 0], made)
     return _made(sums, names, more), tuple(sorted(worked, key=str))
-
-
-def kinds_of_rows(rows: Rows, names: Mapping[str, Names]) -> Kinds:
-    """The GPU model and tensor precision of each row."""
-    model, precision = rows["gpu_model"], rows["tensor_precision"]
-    wide = int(precision.max(initial=-1)) + 2
-    codes, of_row = np.unique((model + 1) * wide + precision + 1, return_inverse=True)
-    texts = (names["gpu_model"].text(codes // wide - 1), names["tensor_precision"].text(codes % wide - 1))
-    return Kinds(of_row.reshape(-1), list(zip(*texts, strict=True)))
 
 
 def _made(sums: Accumulator, names: Mapping[str, Names], more: tuple[str, ...]) -> list[Piece]:

@@ -56,6 +56,14 @@ def added(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
     return high.astype(np.float64) * _HALF + low.astype(np.float64)
 
 
+def exact_total(values: np.ndarray) -> int:
+    """The sum of whole numbers from 0 on, however large."""
+    if int(values.max(initial=0)) < (1 << 62) // max(len(values), 1):
+        return int(values.sum())
+    low, high = _split(values)
+    return (int(high.sum()) << _HALF_BITS) + int(low.sum())
+
+
 def grouped(
     keys: list[np.ndarray], columns: Mapping[str, np.ndarray], ends: Mapping[str, np.ufunc] = MappingProxyType({})
 ) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
