@@ -25,6 +25,7 @@ from gpuledger.units import Unknown, utc
 
 Json = dict[str, Any]
 Missing = Counter[tuple[str, str]]
+Writer = Callable[[Any, str, Missing | None], Any]
 
 _MS = "_ms"
 _PCT = "_pct"
@@ -50,27 +51,21 @@ def not_known(missing: Missing) -> list[Json]:
 
 def plain(value: Any, path: str = "", missing: Missing | None = None) -> Any:
     """Anything as JSON holds it; what is unknown becomes None and is counted in `missing` by its path."""
-    return _writer(type(value))(value, path, missing)
+    if type(value) in _LEAVES:
+        return value
+    return _writer(value.__class__)(value, path, missing)
 
 
 @cache
-def _writer(kind: type) -> Callable[[Any, str, Missing | None], Any]:
+def _writer(kind: Any) -> Writer:
     """How values of a class are written: found out once for each."""
-    if kind in _LEAVES:
-        return lambda value, _path, _missing: value
-    if issubclass(kind, Unknown):
-        return _unknown
-    if issubclass(kind, Mapping):
-        return _mapping
-    if issubclass(kind, list | tuple):
-        return _items
-    if issubclass(kind, set | frozenset):
-        return lambda value, path, missing: _items(sorted(value), path, missing)
+    for parents, writer in _WRITERS:
+        if issubclass(kind, parents):
+            return writer
     if hasattr(kind, "as_json"):
         return lambda value, path, missing: plain(value.as_json(), path, missing)
-    if names := _names(kind):
-        return lambda value, path, missing: _fields(value, names, path, missing)
-    return lambda value, _path, _missing: _scalar(value)
+    names = _names(kind)
+    return lambda value, path, missing: _fields(value, names, path, missing) if names else _scalar(value)
 
 
 def _unknown(value: Unknown, path: str, missing: Missing | None) -> None:
@@ -146,3 +141,11 @@ def _names(kind: Any) -> tuple[str, ...]:
     if is_dataclass(kind):
         return tuple(f.name for f in fields(kind))
     return tuple(getattr(kind, "__struct_fields__", ()))
+
+
+_WRITERS: tuple[tuple[tuple[type, ...], Writer], ...] = (
+    ((Unknown,), _unknown),
+    ((Mapping,), _mapping),
+    ((list, tuple), _items),
+    ((set, frozenset), lambda value, path, missing: _items(sorted(value), path, missing)),
+)

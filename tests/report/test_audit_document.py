@@ -11,10 +11,11 @@ import pytest
 
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.statement import BUCKETS, WASTE
+from gpuledger.efficiency.naming import gpu_name
 from gpuledger.efficiency.statement import NotKnown
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.documents.audit import audit_document, repeated
-from gpuledger.report.documents.audit_rows import audit_view
+from gpuledger.report.documents.audit_rows import NAMED, audit_view, devices_named
 from gpuledger.report.outline import load_outline
 from gpuledger.report.render.html import render_html
 from gpuledger.report.tables import Table
@@ -235,3 +236,26 @@ def test_buckets_are_the_statements_own():
     assert sorted(k.name for k in bucket_kinds()) == sorted(BUCKETS)
     assert {k.name for k in bucket_kinds() if k.waste} == set(WASTE)
     assert len({k.role for k in bucket_kinds()}) == len(BUCKETS)
+
+
+def test_figures_alone_fill_no_table(audit: AuditStatement, monkeypatch: pytest.MonkeyPatch):
+    def filled(*_given: object) -> Table:
+        raise AssertionError("a table was filled")
+
+    monkeypatch.setattr("gpuledger.report.outline.build_table", filled)
+    made = audit_document(audit)
+    assert made.data()["statement"] == "audit"
+    bill = next(s for s in made.sections if s.id == "bill")
+    with pytest.raises(AssertionError, match="a table was filled"):
+        list(bill.blocks)
+
+
+def test_a_recommendation_names_the_gpus_with_the_most_expensive_waste(audit: AuditStatement):
+    rows, first = audit.cost.gpu_rows, audit.recommendations[0]
+    waste = {name: 0 if isinstance(row.dollars, Unknown) else row.dollars.waste_usd for name, row in rows.items()}
+    worst = sorted((name for name in rows if waste[name]), key=lambda name: (-waste[name], name))[:NAMED]
+    assert len(worst) == NAMED
+    everywhere = dataclasses.replace(first.targets[0], devices=("GPU-0", *sorted(rows)))
+    words = ", ".join(gpu_name(rows[name], rows[name].gpu_instance_id) for name in worst)
+    found = devices_named(dataclasses.replace(first, targets=(everywhere,)), audit)
+    assert found == f"GPUs: {words} and {len(rows) + 1 - NAMED} more"

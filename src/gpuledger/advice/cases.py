@@ -19,8 +19,9 @@ from gpuledger.advice.summed import SumsRow
 from gpuledger.catalog.gpus import Gpu, find_gpu
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.billing import Charged
-from gpuledger.cost.charges import Charge, grouped, row_of
+from gpuledger.cost.charges import Charge, grouped
 from gpuledger.cost.figures import energy_kwh
+from gpuledger.cost.grouping import parts_of, row_of
 from gpuledger.cost.inventory import Inventory
 from gpuledger.cost.pricing import Price
 from gpuledger.ledger.read.scope import UNALLOCATED, owner_name
@@ -243,7 +244,7 @@ def with_money(case: Case, charges: Sequence[Charge], inventory: Inventory | Non
     """The case with dollars and energy of its charges, and the way most of its time was bought."""
     if not charges:
         return case
-    row = row_of(case.name, charges)
+    row = row_of(case.name, parts_of(charges))
     options, instances = Counter[str](), Counter[str]()
     for charge in charges:
         option, instance = _bought(charge, inventory)

@@ -19,7 +19,7 @@ from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.cost.buckets import IDLE
 from gpuledger.cost.rating import Rated, Rater
 from gpuledger.lake.layout import Lake
-from gpuledger.ledger.read.adding import Accumulator, apart, grouped
+from gpuledger.ledger.read.adding import Accumulator, apart, grouped, some
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.columns import Rows, kept
 from gpuledger.ledger.read.rollup import HEALTH, HISTOGRAM
@@ -134,7 +134,7 @@ class StretchReader:
         }
         whole = {name: rows[name] for name in (*_WORK, "done_high", "work_ms")}
         # Most columns are zero, and times known are mostly the time observed: one array under many names.
-        working = {id(v): np.where(resting, 0, v) if v.any() else v for v in apart(whole.values())}
+        working = {id(v): np.where(resting, 0, v) if some(v) else v for v in apart(whole.values())}
         rows |= {name: working[id(values)] for name, values in whole.items()}
         # The idle part of an older line that works too is in its sums.
         rows["observed_ms"] = rows["observed_ms"] - np.where(old & ~resting, no_work, 0)

@@ -15,11 +15,12 @@ class Summed:
 
     def __init__(self, columns: Mapping[str, np.ndarray], most: Collection[str]) -> None:
         self.columns, self.most = columns, frozenset(most)
+        self._figures = {name: memoryview(values) for name, values in columns.items()}  # gives Python's own numbers
         self._zero = frozenset(name for name, values in columns.items() if not values.any())
 
     def of(self, row: int, name: str) -> int | None:
         """One figure."""
-        found = int(self.columns[name][row])
+        found: int = self._figures[name][row]
         return None if found < 0 and name in self.most else found
 
     def added(self, rows: Sequence[int]) -> dict[str, Any]:

@@ -14,7 +14,8 @@ from gpuledger.catalog.prices import source
 from gpuledger.catalog.prices.offers import Offer
 from gpuledger.cost import figures
 from gpuledger.cost.billing import Asked, Charged, charge_window
-from gpuledger.cost.charges import Charge, group, row_of
+from gpuledger.cost.charges import Charge
+from gpuledger.cost.grouping import Part, group, parts_of, row_of
 from gpuledger.cost.inventories.settling import Given, inventory_of
 from gpuledger.cost.inventory_use import priced_use, use_notes
 from gpuledger.cost.judged import known_waste
@@ -116,10 +117,7 @@ def statement_and_bill(
     along: Along | None = None,
     **paying: Unpack[Paying],
 ) -> tuple[CostStatement, Charged]:
-    """The cost statement with the charges it is made of: who owes what, device by device.
-
-    `along`: another reader of the lines, see `read_pieces`.
-    """
+    """The cost statement with the charges it is made of, device by device. `along`: another reader of the lines."""
     books = lake if isinstance(lake, Lake) else Lake(lake)
     stock = inventory_of(books, paying.get("inventory"))
     own, price = tuple(paying.get("own", ())), prices_of(paying.get("price"))
@@ -137,8 +135,8 @@ def _statement(
     bill: Charged, asked: Asked, config: Config, today_ms: int, usd_per_kwh: Decimal | None,
     before: Comparison | Unknown,
 ) -> CostStatement:  # fmt: skip
-    charges, window, fleet = bill.charges, bill.window, row_of("fleet", bill.charges)
-    devices = figures.by_device(charges)
+    charges, window, parts = bill.charges, bill.window, parts_of(bill.charges)
+    fleet, devices = row_of("fleet", parts), figures.by_device(charges)
     paid = fleet.dollars if isinstance(fleet.dollars, Unknown) else fleet.dollars.paid_usd
     return CostStatement(
         start_ms=window.start_ms,
@@ -157,27 +155,27 @@ def _statement(
         energy_kwh=figures.energy_kwh(charges),
         energy_usd=figures.energy_usd(charges, usd_per_kwh),
         by_gpu=figures.by_gpu(devices),
-        by_model=group(charges, lambda c: c.device.gpu_model or "no model name"),
-        by_cluster=group(charges, lambda c: c.cluster or "no cluster"),
-        by_namespace=group(charges, lambda c: space_name(c.namespace, owned=c.owned)),
-        by_owner=group(charges, _owner),
-        by_team=group(charges, lambda c: config.team(c.cluster, c.namespace, c.more.get("team"), owned=c.owned)),
+        by_model=group(parts, lambda c: c.device.gpu_model or "no model name"),
+        by_cluster=group(parts, lambda c: c.cluster or "no cluster"),
+        by_namespace=group(parts, lambda c: space_name(c.namespace, owned=c.owned)),
+        by_owner=group(parts, _owner),
+        by_team=group(parts, lambda c: config.team(c.cluster, c.namespace, c.more.get("team"), owned=c.owned)),
         prices=figures.prices_used(charges, today_ms),
         unpriced=figures.unpriced(charges),
         previous=before,
         assumptions=tuple(_assumptions(bill, asked)),
         samples=bill.samples,
         by=asked.by,
-        showback=_showback(charges, asked.by, config),
+        showback=_showback(parts, asked.by, config),
         inventory=priced_use(bill, asked),
     )
 
 
-def _showback(charges: Iterable[Charge], by: By | None, config: Config) -> tuple[CostRow, ...]:
+def _showback(parts: Iterable[Part], by: By | None, config: Config) -> tuple[CostRow, ...]:
     """The bill by one dimension of ownership; a part without that label has a row that says so."""
     if by is None or by in ALWAYS:
         return ()
-    return group(charges, lambda c: named_by(by, c.labels, owned=c.owned, team_of=config.set_team))
+    return group(parts, lambda c: named_by(by, c.labels, owned=c.owned, team_of=config.set_team))
 
 
 def _owner(charge: Charge) -> str:
@@ -280,9 +278,7 @@ def _price_notes(bill: Charged) -> Iterator[str]:
 
 
 def _bucket_notes(bill: Charged) -> Iterator[str]:
-    totals = Counter[str]()
-    for charge in bill.charges:
-        totals.update(charge.sums)
+    totals = {n: figures.summed(bill.charges, n) for n in ("unstated_ms", "by_counters_ms", *_NOTES)}
     if ms := totals["unstated_ms"]:
         yield f"{ms / MS_PER_HOUR:,.1f} h have samples without activity or utilization: counted as unobserved"
     for name, what in _NOTES.items():

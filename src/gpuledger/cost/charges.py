@@ -18,11 +18,11 @@ from gpuledger.cost.dies import shared_by_dies
 from gpuledger.cost.money import ZERO, apportion, apportion_usd, cost_usd, usd
 from gpuledger.cost.pieces import Device, Piece, Segment
 from gpuledger.cost.pricing import Price
-from gpuledger.cost.statement import BUCKETS, Bucket, CostRow, Dollars, Times
+from gpuledger.cost.statement import BUCKETS, Bucket, Dollars, Times
 from gpuledger.ledger.read.columns import exact_share, slice_scale
 from gpuledger.ledger.read.owners import Labels
 from gpuledger.ledger.read.scope import UNALLOCATED, Scope
-from gpuledger.units import MS_PER_HOUR, PPM, Unknown
+from gpuledger.units import PPM, Unknown
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -245,23 +245,3 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     for item in items:
         found.setdefault(key(item), []).append(item)
     return found
-
-
-def group(charges: Iterable[Charge], name: Callable[[Charge], str]) -> tuple[CostRow, ...]:
-    """Charges by name, the most expensive first."""
-    rows = [row_of(key, members) for key, members in grouped(charges, name).items()]
-    return tuple(sorted(rows, key=lambda row: (-_paid(row), row.name)))
-
-
-def row_of(name: str, members: Sequence[Charge]) -> CostRow:
-    """Some charges as one row."""
-    priced = [c.dollars for c in members if c.dollars is not None]
-    missing_ms = sum(c.times.paid_ms for c in members if c.dollars is None)
-    why = next((c.price for c in members if isinstance(c.price, Unknown)), NOTHING_PAID)
-    dollars = Dollars.total(priced) if priced else why
-    devices = {(c.device.gpu_uuid, c.device.gpu_instance_id) for c in members}
-    return CostRow(name, len(devices), Times.total(c.times for c in members), dollars, missing_ms / MS_PER_HOUR)
-
-
-def _paid(row: CostRow) -> Decimal:
-    return ZERO if isinstance(row.dollars, Unknown) else row.dollars.paid_usd

@@ -77,6 +77,7 @@ class Piece:
 
 # Room for the number of a MIG instance, next to that of its board.
 _INSTANCES = 24
+_BLOCKS = 256
 _FACTS = ("gpu_model", "cluster", "region", "host", "gpu_index")
 
 
@@ -126,8 +127,9 @@ def read_pieces(
     worked: set[tuple[str | None, str | None]] = set()
     asked = tuple(name for name in ("team", *(by.labels if by else ())) if name not in OWNER)
     more = tuple(dict.fromkeys(asked))
-    labels = (*OWNER, *OWNED, "gpu_model", "tensor_precision", "state")
-    numbers, maybe = NUMBERS, ("limit_mw", "slice_ppm")
+    labels: tuple[str, ...] = (*OWNER, *OWNED, "gpu_model", "tensor_precision", "state")
+    numbers: tuple[str, ...] = NUMBERS
+    maybe: tuple[str, ...] = ("limit_mw", "slice_ppm")
     also = None if cuts.days else along
     if also is not None:
         labels, numbers = (*labels, *also.labels), (*numbers, *also.numbers)
@@ -181,6 +183,7 @@ class _Cuts:
             self._by_name.setdefault((segment.gpu_uuid, segment.gpu_instance_id), []).append(segment)
         # The devices met so far with their segments, and by device the one that all of it is in: number, start, end.
         self._met: dict[int, int] = {}
+        self._blocks: dict[bytes, np.ndarray] = {}
         self._spans: list[list[Segment]] = []
         self._only = np.zeros((3, 0), np.int64)
 
@@ -220,15 +223,26 @@ class _Cuts:
 
     def _devices(self, rows: Rows, uuids: Names, instances: Names) -> np.ndarray:
         """By row its device among those met, new ones added."""
-        codes, place = np.unique((rows["gpu_uuid"] << _INSTANCES) + rows["gpu_instance_id"] + 1, return_inverse=True)
-        for code in codes.tolist():
+        code = (rows["gpu_uuid"] << _INSTANCES) + rows["gpu_instance_id"] + 1
+        starts = np.flatnonzero(np.append(1, np.diff(code)))  # the rows of a device stand together
+        devices = code[starts]
+        key = devices.tobytes()
+        if key not in self._blocks:  # most blocks have the devices of one the day before
+            if len(self._blocks) >= _BLOCKS:
+                self._blocks.clear()
+            self._blocks[key] = self._meet(devices.tolist(), uuids, instances)
+        return np.repeat(self._blocks[key], np.diff(starts, append=len(code)))
+
+    def _meet(self, devices: Sequence[int], uuids: Names, instances: Names) -> np.ndarray:
+        """The places of these devices among those met."""
+        for code in devices:
             if code not in self._met:
                 self._met[code] = len(self._spans)
                 self._spans.append(self._of(code, uuids, instances))
         if len(self._spans) > self._only.shape[1]:
             only = [(s[0].number, s[0].start_ms, s[0].end_ms) if len(s) == 1 else (-1, 0, -1) for s in self._spans]
             self._only = np.array(only, dtype=np.int64).T
-        return np.array([self._met[code] for code in codes.tolist()], dtype=np.int64)[place.reshape(-1)]
+        return np.array([self._met[code] for code in devices], dtype=np.int64)
 
     def _of(self, code: int, uuids: Names, instances: Names) -> list[Segment]:
         uuid, instance = code >> _INSTANCES, (code & ((1 << _INSTANCES) - 1)) - 1

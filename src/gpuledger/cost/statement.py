@@ -6,7 +6,7 @@ with the reason; a group of which only a part has a price counts that part and r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from functools import cached_property
@@ -28,6 +28,7 @@ Bucket = Literal["productive", "stalled", "unrated", "underused", "idle", "idle_
 BUCKETS: tuple[Bucket, ...] = ("productive", "stalled", "unrated", "underused", "idle", "idle_held", "unobserved")
 # Paid for, and seen not to be used. Unrated time may have been used and unobserved time was not seen: not waste.
 WASTE: tuple[Bucket, ...] = ("stalled", "underused", "idle", "idle_held")
+_WASTED = tuple(BUCKETS.index(b) for b in WASTE)
 PHASES = ("idle", "underutilized", "productive", "compute_bound")
 EVIDENCE = ("counters", "power", "none")
 # Dimensions of ownership that every bill has a table of.
@@ -42,12 +43,7 @@ class ByBucket(Generic[N]):
 
     _unit: ClassVar[str]
     _none: ClassVar[Any]
-    _parts: ClassVar[Callable[[Any], tuple[Any, ...]]]
-    _wasted: ClassVar[Callable[[Any], tuple[Any, ...]]]
-
-    def __init_subclass__(cls) -> None:
-        cls._parts = attrgetter(*(f"{b}_{cls._unit}" for b in BUCKETS))
-        cls._wasted = attrgetter(*(f"{b}_{cls._unit}" for b in WASTE))
+    _parts: ClassVar[attrgetter[tuple[Any, ...]]]
 
     def parts(self) -> tuple[N, ...]:
         """In the order of BUCKETS."""
@@ -65,7 +61,8 @@ class ByBucket(Generic[N]):
     @property
     def waste(self) -> N:
         """What was paid for and seen not to be used."""
-        return sum(self._wasted(self), self._none)
+        parts = self.parts()
+        return sum([parts[i] for i in _WASTED], self._none)
 
     @classmethod
     def of(cls, each: Mapping[Bucket, N]) -> Self:
@@ -76,9 +73,7 @@ class ByBucket(Generic[N]):
     def total(cls, rows: Iterable[Self]) -> Self:
         """Added up bucket by bucket."""
         given = list(rows)
-        if len(given) == 1:
-            return given[0]
-        return cls(*(sum(column) for column in zip(*map(cls._parts, given), strict=True)))
+        return given[0] if len(given) == 1 else cls(*map(sum, zip(*map(cls._parts, given), strict=True)))
 
 
 @dataclass(frozen=True)
@@ -93,6 +88,7 @@ class Times(ByBucket[int]):
     idle_held_ms: int = 0
     unobserved_ms: int = 0
     _unit: ClassVar[str] = "ms"
+    _parts: ClassVar[attrgetter[tuple[Any, ...]]] = attrgetter(*(f"{b}_ms" for b in BUCKETS))
     _none: ClassVar[int] = 0
 
     @property
@@ -118,6 +114,7 @@ class Dollars(ByBucket[Decimal]):
     idle_held_usd: Decimal = ZERO
     unobserved_usd: Decimal = ZERO
     _unit: ClassVar[str] = "usd"
+    _parts: ClassVar[attrgetter[tuple[Any, ...]]] = attrgetter(*(f"{b}_usd" for b in BUCKETS))
     _none: ClassVar[Decimal] = ZERO
 
     @property
@@ -132,7 +129,7 @@ class Dollars(ByBucket[Decimal]):
 
     def pct(self, amount: Decimal) -> float:
         """An amount in percent of what was paid; 0 where nothing was."""
-        return float(100 * amount / self.paid_usd) if self.paid_usd else 0.0
+        return float(100 * amount / self.paid_usd) if amount and self.paid_usd else 0.0
 
 
 @dataclass(frozen=True)

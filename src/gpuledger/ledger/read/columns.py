@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from gpuledger.lake.names import Names, present
 from gpuledger.ledger.lines import BEFORE, KNOWN, OBSERVED
+from gpuledger.ledger.read.adding import some
 from gpuledger.units import PPM
 
 # A file's rows: numbers by column; a label is the number of its text in `Names`, -1 where there is none.
@@ -137,7 +138,7 @@ def _numbers(table: pa.Table, wanted: Wanted) -> Rows:
             rows[name] = _time_known(table[found], observed, zero)
         else:
             values = _whole(table[found])
-            rows[name] = values if values.any() else zero
+            rows[name] = values if some(values) else zero
     return rows
 
 
@@ -153,7 +154,7 @@ def _time_known(column: pa.ChunkedArray, observed: np.ndarray, zero: np.ndarray)
     known = _whole(column)
     if column.null_count:
         return np.where(np.isnan(known), observed, known).astype(np.int64)
-    if not known.any():
+    if not some(known):
         return zero
     return observed if known[0] == observed[0] and np.array_equal(known, observed) else known
 
