@@ -57,7 +57,7 @@ _NUMBERS = tuple(n for n in dict.fromkeys((*_ALL, *_WORK, *ACTIVITY, *CONDITIONS
 Key = tuple[str, str | None, str | None, str | None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Stretch:
     """The days of one device for one owner in one class: whose they are, their sums by column, the class."""
 

@@ -15,7 +15,7 @@ class Summed:
 
     def __init__(self, columns: Mapping[str, np.ndarray], most: Collection[str]) -> None:
         self.columns, self.most = columns, frozenset(most)
-        self._figures = {name: memoryview(values) for name, values in columns.items()}  # gives Python's own numbers
+        self._figures = {name: values.data for name, values in columns.items()}  # gives Python's own numbers
         self._zero = frozenset(name for name, values in columns.items() if not values.any())
 
     def of(self, row: int, name: str) -> int | None:

@@ -36,7 +36,7 @@ _BOARD = _SEVENTHS * PPM
 _ENERGY = ("energy_mj", "energy_ms")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Stay:
     """One stretch of a board, or of a MIG slice with a price of its own; `device` is which of them.
 
@@ -53,7 +53,7 @@ class Stay:
     seen: bool = True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Charge:
     """One owner's part of one stay. `dollars` is None where the price is unknown; `price` has the reason.
 

@@ -22,7 +22,7 @@ from gpuledger.units import MS_PER_DAY, PPM
 OWNER = ("cluster", "namespace", "workload")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Device:
     """A device and when it was seen in the whole lake, whoever owned it; of its labels the latest."""
 
@@ -42,7 +42,7 @@ class Device:
         return f"{self.gpu_uuid}/{self.gpu_instance_id}" if self.gpu_instance_id else self.gpu_uuid
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Segment:
     """A stretch of a board's time that is priced alike; `number` ties its sums to its price.
 
@@ -56,7 +56,7 @@ class Segment:
     end_ms: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Piece:
     """The sums of one owner's lines on one device within one segment; `slice_ppm`: its share of the board.
 

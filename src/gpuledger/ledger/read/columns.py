@@ -5,9 +5,9 @@ Read from Arrow's buffers: Arrow's own ways to NumPy import pandas where it is i
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ from gpuledger.units import PPM
 
 # A file's rows: numbers by column; a label is the number of its text in `Names`, -1 where there is none.
 Rows = dict[str, np.ndarray]
+_Read = tuple[pa.Table, Rows]
 _AHEAD = 2
 
 
@@ -47,13 +48,30 @@ class Wanted:
 
 def read_files(files: Iterable[str], wanted: Wanted) -> Iterator[tuple[str, Rows]]:
     """Whole files one after the other. The next ones are read while one is in use: reading needs little of Python."""
-    waiting = deque[_Reading]()
-    for file in files:
-        waiting.append(_Reading(file, wanted))
-        if len(waiting) > _AHEAD:
-            yield waiting.popleft().rows()
-    while waiting:
-        yield waiting.popleft().rows()
+    waiting = deque[tuple[str, Future[_Read]]]()
+    pool = ThreadPoolExecutor(_AHEAD)
+    try:
+        for file in files:
+            waiting.append((file, pool.submit(_read, file, wanted)))
+            if len(waiting) > _AHEAD:
+                yield _labelled(*waiting.popleft(), wanted)
+        while waiting:
+            yield _labelled(*waiting.popleft(), wanted)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _read(file: str, wanted: Wanted) -> _Read:
+    """A file and its numbers; one of few rows takes longer when each of its columns is a task of its own."""
+    with _opened(file, wanted) as part:
+        table = part.read(columns=wanted.columns, use_threads=False)
+    return table, _numbers(table, wanted)
+
+
+def _labelled(file: str, reading: Future[_Read], wanted: Wanted) -> tuple[str, Rows]:
+    """The file and its rows, or what went wrong. Labels are numbered here: two threads would count them twice."""
+    table, numbers = reading.result()
+    return file, _labels(table, wanted) | numbers
 
 
 def read_groups(files: Iterable[str], wanted: Wanted) -> Iterator[tuple[str, Rows]]:
@@ -72,34 +90,6 @@ def _opened(file: str, wanted: Wanted) -> pq.ParquetFile:
     except KeyError:  # an older file lacks one
         there = pq.read_schema(file).names
         return pq.ParquetFile(file, read_dictionary=[name for name in wanted.labels if name in there])
-
-
-class _Reading(threading.Thread):
-    """One file on its way."""
-
-    def __init__(self, file: str, wanted: Wanted) -> None:
-        super().__init__(daemon=True)
-        self._file = file
-        self._wanted = wanted
-        self._table, self._rows = pa.table({}), Rows()
-        self._error: Exception | None = None
-        self.start()
-
-    def run(self) -> None:
-        """Read it; a file of few rows takes longer when each of its columns is a task of its own."""
-        try:
-            with _opened(self._file, self._wanted) as part:
-                table = part.read(columns=self._wanted.columns, use_threads=False)
-            self._table, self._rows = table, _numbers(table, self._wanted)
-        except Exception as error:  # noqa: BLE001  (raised again where the file is wanted)
-            self._error = error
-
-    def rows(self) -> tuple[str, Rows]:
-        """The file and its rows, or what went wrong. Labels are numbered here: two threads would count them twice."""
-        self.join()
-        if self._error:
-            raise self._error
-        return self._file, _labels(self._table, self._wanted) | self._rows
 
 
 def table_rows(table: pa.Table, wanted: Wanted) -> Rows:
