@@ -64,8 +64,10 @@ def _writer(kind: Any) -> Writer:
             return writer
     if hasattr(kind, "as_json"):
         return lambda value, path, missing: plain(value.as_json(), path, missing)
-    names = _names(kind)
-    return lambda value, path, missing: _fields(value, names, path, missing) if names else _scalar(value)
+    if not (names := _names(kind)):
+        return lambda value, _path, _missing: _scalar(value)
+    plan = [_planned(name) for name in names]
+    return lambda value, path, missing: _fields(value, plan, path, missing)
 
 
 def _unknown(value: Unknown, path: str, missing: Missing | None) -> None:
@@ -113,15 +115,20 @@ def _mapping(value: Mapping[Any, object], path: str, missing: Missing | None) ->
     return out
 
 
-def _fields(value: object, names: tuple[str, ...], path: str, missing: Missing | None) -> Json:
+def _planned(name: str) -> tuple[str, str, str]:
+    """A field, what it is called in JSON, and what its ISO text is called where it is an instant, else nothing."""
+    called = _CALLED.get(name, name)
+    return name, called, f"{called.removesuffix(_MS)}_utc" if name.endswith(_MS) else ""
+
+
+def _fields(value: object, plan: Sequence[tuple[str, str, str]], path: str, missing: Missing | None) -> Json:
     out: Json = {}
-    for name in names:
-        called = _CALLED.get(name, name)
+    for name, called, text in plan:
         found = getattr(value, name)
         out[called] = found if type(found) in _LEAVES else _field(called, found, path, missing)
-        if name.endswith(_MS):
+        if text:
             at = out[called]
-            out[f"{called.removesuffix(_MS)}_utc"] = None if at is None else iso(at)
+            out[text] = None if at is None else iso(at)
     return out
 
 
