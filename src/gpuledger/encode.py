@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from decimal import Decimal
 from enum import Enum
@@ -25,6 +25,7 @@ from gpuledger.units import Unknown, utc
 
 Json = dict[str, Any]
 Missing = Counter[tuple[str, str]]
+Writer = Callable[[Any, str, Missing | None], Any]
 
 _MS = "_ms"
 _PCT = "_pct"
@@ -52,24 +53,40 @@ def plain(value: Any, path: str = "", missing: Missing | None = None) -> Any:
     """Anything as JSON holds it; what is unknown becomes None and is counted in `missing` by its path."""
     if type(value) in _LEAVES:
         return value
-    if isinstance(value, Unknown):
-        if missing is not None:
-            missing[path, value.why] += 1
-        return None
-    if isinstance(value, Mapping):
-        return _mapping(value, path, missing)
-    if isinstance(value, list | tuple | set | frozenset):
-        items = value if isinstance(value, list | tuple) else sorted(value)
-        return [plain(item, f"{path}[]", missing) for item in items]
-    if hasattr(value, "as_json"):
-        return plain(value.as_json(), path, missing)
-    names = _names(value.__class__)
-    return _fields(value, names, path, missing) if names else _scalar(value)
+    return _writer(value.__class__)(value, path, missing)
+
+
+@cache
+def _writer(kind: Any) -> Writer:
+    """How values of a class are written: found out once for each."""
+    for parents, writer in _WRITERS:
+        if issubclass(kind, parents):
+            return writer
+    if hasattr(kind, "as_json"):
+        return lambda value, path, missing: plain(value.as_json(), path, missing)
+    if not (names := _names(kind)):
+        return lambda value, _path, _missing: _scalar(value)
+    plan = [_planned(name) for name in names]
+    return lambda value, path, missing: _fields(value, plan, path, missing)
+
+
+def _unknown(value: Unknown, path: str, missing: Missing | None) -> None:
+    if missing is not None:
+        missing[path, value.why] += 1
+
+
+def _items(values: Sequence[object], path: str, missing: Missing | None) -> list[Any]:
+    inside = f"{path}[]"
+    return [value if type(value) in _LEAVES else plain(value, inside, missing) for value in values]
 
 
 def as_text(value: Decimal) -> str:
     """An unrounded amount as plain digits, without trailing zeros."""
-    text = f"{value:f}"
+    if not value:
+        return "-0" if value.is_signed() else "0"
+    text = str(value)
+    if "E" in text:
+        text = f"{value:f}"
     return text.rstrip("0").rstrip(".") or "0" if "." in text else text
 
 
@@ -98,21 +115,26 @@ def _mapping(value: Mapping[Any, object], path: str, missing: Missing | None) ->
     return out
 
 
-def _fields(value: object, names: tuple[str, ...], path: str, missing: Missing | None) -> Json:
+def _planned(name: str) -> tuple[str, str, str]:
+    """A field, what it is called in JSON, and what its ISO text is called where it is an instant, else nothing."""
+    called = _CALLED.get(name, name)
+    return name, called, f"{called.removesuffix(_MS)}_utc" if name.endswith(_MS) else ""
+
+
+def _fields(value: object, plan: Sequence[tuple[str, str, str]], path: str, missing: Missing | None) -> Json:
     out: Json = {}
-    for name in names:
-        called = _CALLED.get(name, name)
+    for name, called, text in plan:
         found = getattr(value, name)
         out[called] = found if type(found) in _LEAVES else _field(called, found, path, missing)
-        if name.endswith(_MS):
+        if text:
             at = out[called]
-            out[f"{called.removesuffix(_MS)}_utc"] = None if at is None else iso(at)
+            out[text] = None if at is None else iso(at)
     return out
 
 
 def _field(name: str, value: object, path: str, missing: Missing | None) -> Any:
-    if isinstance(value, Decimal) and name.endswith(_PCT):
-        return float(value)
+    if isinstance(value, Decimal):
+        return float(value) if name.endswith(_PCT) else as_text(value)
     return plain(value, f"{path}.{name}" if path else name, missing)
 
 
@@ -126,3 +148,11 @@ def _names(kind: Any) -> tuple[str, ...]:
     if is_dataclass(kind):
         return tuple(f.name for f in fields(kind))
     return tuple(getattr(kind, "__struct_fields__", ()))
+
+
+_WRITERS: tuple[tuple[tuple[type, ...], Writer], ...] = (
+    ((Unknown,), _unknown),
+    ((Mapping,), _mapping),
+    ((list, tuple), _items),
+    ((set, frozenset), lambda value, path, missing: _items(sorted(value), path, missing)),
+)

@@ -50,6 +50,8 @@ def json_text(data: Any, indent: int | None = None) -> str:
         import msgspec
 
         text = msgspec.json.format(text, indent=indent)
+    if text.isascii() and "\x7f" not in text:  # most often
+        return text
     return _LEFT_BY_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

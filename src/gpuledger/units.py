@@ -60,9 +60,10 @@ def count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
-def some(names: Sequence[str], most: int = 3) -> str:
-    """The first names, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
+def some(names: Sequence[str], most: int = 3, of: int | None = None) -> str:
+    """The first names, and how many more there are; `of`: how many there are, where not all are given."""
+    total = len(names) if of is None else of
+    more = f" and {total - most} more" if total > most else ""
     return ", ".join(names[:most]) + more
 
 

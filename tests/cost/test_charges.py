@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuledger.cost.billing import Stay
-from gpuledger.cost.charges import Charge, group, make_charges, row_of
+from gpuledger.cost.charges import Charge, make_charges
+from gpuledger.cost.grouping import Part, group, parts_of, row_of
 from gpuledger.cost.money import cost_usd
 from gpuledger.cost.pieces import Device, Piece, Segment
 from gpuledger.cost.pricing import Price
@@ -61,7 +62,7 @@ def test_one_hour_by_pencil() -> None:
 
 def test_lines_that_hold_more_than_was_paid_shrink_to_it() -> None:
     made, _ = make_charges([stay(0, 1000, "3.6")], [piece(0, "n", 1500, 500, 0, 0, 0, 0, 0)], Scope())
-    row = row_of("all", made)
+    row = row_of("all", parts_of(made))
     assert row.times.each()["productive"] == 750
     assert row.times.paid_ms == 1000
     assert not isinstance(row.dollars, Unknown)
@@ -71,10 +72,10 @@ def test_lines_that_hold_more_than_was_paid_shrink_to_it() -> None:
 def test_time_without_a_price_has_no_dollars_and_is_counted_apart() -> None:
     unknown = Stay(stay(0, 1000, "1").device, Segment(0, "GPU-0", None, 0, 1000), Unknown("nobody knows"), 1000)
     made, _ = make_charges([unknown, stay(1, 1000, "3.6")], [], Scope())
-    rows = {row.name: row for row in group(made, lambda c: c.device.gpu_uuid)}
+    rows = {row.name: row for row in group(_one_by_one(made), lambda c: c.device.gpu_uuid)}
     assert isinstance(rows["GPU-0"].dollars, Unknown)
     assert rows["GPU-0"].dollars.why == "nobody knows"
-    whole = row_of("all", made)
+    whole = row_of("all", parts_of(made))
     assert not isinstance(whole.dollars, Unknown)
     assert whole.dollars.paid_usd == Decimal("0.001")
     assert whole.unpriced_h == 1000 / MS_PER_HOUR
@@ -108,7 +109,7 @@ def test_a_slice_that_is_resized_pays_each_share_for_its_time() -> None:
     shares = [round(PPM * n / 7) for n in (3, 1)]
     rows = [piece(0, "a", 700, 0, 0, 0, 0, 0, 0, instance="1", ppm=ppm) for ppm in shares]
     made, _ = make_charges([stay(0, 1400, "3.6")], rows, Scope())
-    (row,) = (r for r in group(made, _namespace) if r.name == "a")
+    (row,) = (r for r in group(parts_of(made), _namespace) if r.name == "a")
     assert not isinstance(row.dollars, Unknown)
     assert float(row.dollars.paid_usd) == pytest.approx(0.0014 * 2 / 7, rel=2e-6)  # shares are whole ppm
 
@@ -171,10 +172,17 @@ def test_paid_is_the_sum_of_its_buckets_at_every_grouping(made: list[tuple[int, 
     charges, _ = make_charges(stays, pieces, Scope())
     ways = (_namespace, _device, lambda c: c.cluster or "", lambda _: "fleet", lambda c: str(c.stay.segment.number))
     for way in ways:
-        rows = group(charges, way)
+        rows = group(_one_by_one(charges), way)
         assert sum(r.times.paid_ms for r in rows) == paid_ms
         assert sum((v for r in rows for v in r.dollars.each().values()), Decimal(0)) == paid_usd  # type: ignore[union-attr]
+    for way in (_namespace, lambda c: c.cluster or "", lambda _: "fleet"):
+        assert group(parts_of(charges), way) == group(_one_by_one(charges), way)
     assert all(v >= 0 for c in charges for v in c.dollars.parts())  # type: ignore[union-attr]
+
+
+def _one_by_one(charges: list[Charge]) -> list[Part]:
+    """Each charge as a part of its own, which may be grouped in any way."""
+    return [part for charge in charges for part in parts_of([charge])]
 
 
 def _namespace(charge: Charge) -> str:

@@ -11,11 +11,12 @@ import pytest
 
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.statement import BUCKETS, WASTE
+from gpuledger.efficiency.naming import gpu_name
 from gpuledger.efficiency.statement import NotKnown
 from gpuledger.report.buckets import bucket_kinds
 from gpuledger.report.documents.audit import audit_document, repeated
-from gpuledger.report.documents.audit_rows import audit_view
-from gpuledger.report.outline import Outline, load_outline
+from gpuledger.report.documents.audit_rows import NAMED, audit_view, devices_named
+from gpuledger.report.outline import load_outline
 from gpuledger.report.render.html import render_html
 from gpuledger.report.tables import Table
 from gpuledger.report.written import tie
@@ -237,19 +238,24 @@ def test_buckets_are_the_statements_own():
     assert len({k.role for k in bucket_kinds()}) == len(BUCKETS)
 
 
-def test_an_answer_in_json_makes_no_tables(audit, monkeypatch):
-    made, table = [], Outline.table
+def test_figures_alone_fill_no_table(audit: AuditStatement, monkeypatch: pytest.MonkeyPatch):
+    def filled(*_given: object) -> Table:
+        raise AssertionError("a table was filled")
 
-    def counted(outline, name, *more):
-        made.append(name)
-        return table(outline, name, *more)
+    monkeypatch.setattr("gpuledger.report.outline.build_table", filled)
+    made = audit_document(audit)
+    assert made.data()["statement"] == "audit"
+    bill = next(s for s in made.sections if s.id == "bill")
+    with pytest.raises(AssertionError, match="a table was filled"):
+        list(bill.blocks)
 
-    monkeypatch.setattr(Outline, "table", counted)
-    document = audit_document(audit)
-    document.data()
-    assert made == ["bill"]  # the small one of the first page
-    assert document.sections[0].id == document.sections[:1][0].id
-    once = list(made)
-    assert len(once) > 1
-    assert len(document.sections) == len(list(document.sections))
-    assert made == once
+
+def test_a_recommendation_names_the_gpus_with_the_most_expensive_waste(audit: AuditStatement):
+    rows, first = audit.cost.gpu_rows, audit.recommendations[0]
+    waste = {name: 0 if isinstance(row.dollars, Unknown) else row.dollars.waste_usd for name, row in rows.items()}
+    worst = sorted((name for name in rows if waste[name]), key=lambda name: (-waste[name], name))[:NAMED]
+    assert len(worst) == NAMED
+    everywhere = dataclasses.replace(first.targets[0], devices=("GPU-0", *sorted(rows)))
+    words = ", ".join(gpu_name(rows[name], rows[name].gpu_instance_id) for name in worst)
+    found = devices_named(dataclasses.replace(first, targets=(everywhere,)), audit)
+    assert found == f"GPUs: {words} and {len(rows) + 1 - NAMED} more"

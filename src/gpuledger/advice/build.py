@@ -16,7 +16,7 @@ from gpuledger.advice.limits import Limits, load_limits
 from gpuledger.advice.orientation import orientation_of
 from gpuledger.advice.recommend import headline, recommend, unrated_note
 from gpuledger.advice.statement import AuditStatement, ClassPart, GroupBehaviour, RoiPriced
-from gpuledger.advice.stretches import read_stretches
+from gpuledger.advice.stretches import StretchReader
 from gpuledger.advice.totals import Scale, combine_cases, roi_priced, total, with_quarter
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import Terms, statement_and_bill
@@ -44,8 +44,9 @@ def audit_statement(
     given, per_kwh = terms.get("inventory"), terms.get("usd_per_kwh")
     terms["inventory"] = stock = inventory_of(books, given)
     limits, rules = thresholds or load_limits(), load_thresholds()
-    stretches = read_stretches(books, wanted, limits, rules)
-    cost, bill = statement_and_bill(books, wanted, **terms)
+    reader = StretchReader(limits, rules)
+    cost, bill = statement_and_bill(books, wanted, along=reader, **terms)
+    stretches = reader.found(books, wanted)
     made = make_cases(stretches, bill, stock, limits, None if per_kwh is None else Decimal(str(per_kwh)))
     cases = with_measured(_with_hours(books, wanted, made, limits), read_counted(books), wanted)
     return _advised(cost, cases, limits, roi_priced(stretches, cost, rules.targets), rules.origin)

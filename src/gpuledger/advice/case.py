@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -48,12 +47,14 @@ class Health:
 
 def health_of(parts: Iterable[tuple[str, str | None, Sums]]) -> Health:
     """From sums by board and MIG instance; a board counts the largest figure of its instances."""
-    devices: dict[tuple[str, str | None], Counter[str]] = {}
+    devices: dict[tuple[str, str | None], list[int]] = {}
     for board, instance, sums in parts:
-        devices.setdefault((board, instance), Counter()).update({name: int(sums[name]) for name in HEALTH})
-    boards: dict[str, Counter[str]] = {}
+        own, before = [int(sums[name]) for name in HEALTH], devices.get((board, instance))
+        devices[board, instance] = own if before is None else [a + b for a, b in zip(before, own, strict=True)]
+    boards: dict[str, dict[str, int]] = {}
     for (board, _), found in devices.items():
-        boards[board] = boards.get(board, Counter()) | found  # the larger of each
+        known = boards.setdefault(board, dict.fromkeys(HEALTH, 0))
+        known |= {name: max(known[name], value) for name, value in zip(HEALTH, found, strict=True) if value}
     heat = {name: b["thermal_ms"] / b["throttle_ms"] for name, b in boards.items() if b["throttle_ms"]}
     affected = [
         name

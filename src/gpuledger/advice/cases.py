@@ -9,16 +9,19 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import cache
 from typing import Any
 
 from gpuledger.advice.case import IDLE_CLASSES, Case, Sums, demand_of, health_of
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.stretches import MOST, SUMS, Key, Stretch
+from gpuledger.advice.summed import SumsRow
 from gpuledger.catalog.gpus import Gpu, find_gpu
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.billing import Charged
-from gpuledger.cost.charges import Charge, grouped, row_of
+from gpuledger.cost.charges import Charge, grouped
 from gpuledger.cost.figures import energy_kwh
+from gpuledger.cost.grouping import parts_of, row_of
 from gpuledger.cost.inventory import Inventory
 from gpuledger.cost.pricing import Price
 from gpuledger.ledger.read.scope import UNALLOCATED, owner_name
@@ -29,6 +32,8 @@ from gpuledger.physics.signals import Signals, from_sums, signals_of
 from gpuledger.units import MS_PER_HOUR, PPM, Unknown
 
 _PHASES = ("idle", "underutilized", "productive", "compute_bound")
+# Up to this many rows are added up one by one: by column there is more to set up than to add.
+_FEW = 20
 Group = tuple[str | None, str | None, str | None, str]
 
 
@@ -52,13 +57,14 @@ def make_cases(
     groups: dict[Group, list[Key]] = {}
     spellings: dict[str, str] = {}
 
+    @cache
     def spelled(model: str | None) -> str | None:
         """A model as first written: sources may spell one GPU in several ways."""
         found = find_gpu(model) if model else None
         return spellings.setdefault(found.key, model or "") if isinstance(found, Gpu) else model
 
     for key, members in by_key.items():
-        klass = _main_class([(s.klass, s.sums["all_ms"]) for s in members], limits)
+        klass = _main_class(members, limits)
         groups.setdefault((key[2], key[3], spelled(members[0].gpu_model), klass), []).append(key)
     charges = grouped(bill.charges, lambda c: (c.device.gpu_uuid, c.device.gpu_instance_id, c.namespace, c.workload))
     aims = _purposes(stretches)
@@ -83,18 +89,20 @@ def case_of_board(
         times[stretch.namespace, stretch.workload] += stretch.sums["all_ms"]
     namespace, workload = max(times, key=lambda owner: (times[owner], str(owner)))
     mine = [replace(s, namespace=namespace, workload=workload) for s in members]
-    klass = _main_class([(s.klass, s.sums["all_ms"]) for s in mine], limits)
+    klass = _main_class(mine, limits)
     (made,) = _cases([_gather((namespace, workload, mine[0].gpu_model, klass), mine)], None)
     case = with_money(made, charges, inventory)
     kind, by, how = _purposes(mine)[namespace, workload]
     return replace(case, purpose=kind, purpose_by=by, purpose_how=how)
 
 
-def _main_class(judged: Iterable[tuple[str, int]], limits: Limits) -> str:
+def _main_class(members: Sequence[Stretch], limits: Limits) -> str:
     """The class of most of the working time; of all time where a device hardly works."""
+    if len(members) == 1:
+        return members[0].klass
     time = Counter[str]()
-    for klass, ms in judged:
-        time[klass] += ms
+    for stretch in members:
+        time[stretch.klass] += stretch.sums["all_ms"]
     working = {k: ms for k, ms in time.items() if k not in IDLE_CLASSES}
     chosen = working if sum(working.values()) >= limits.idle.active_from_ratio * time.total() else time
     return max(sorted(chosen or time), key=lambda k: (chosen or time)[k])
@@ -204,6 +212,10 @@ def _judge(one: _Gathered, whole: Behaviour) -> Behaviour:
 def add_up(rows: Iterable[Sums]) -> dict[str, Any]:
     """Sums added up; of what is a maximum, the largest."""
     given = list(rows)
+    if len(given) > _FEW and isinstance(first := given[0], SumsRow):
+        mine = [row.row for row in given if isinstance(row, SumsRow) and row.table is first.table]
+        if len(mine) == len(given):
+            return first.table.added(mine)
     out: dict[str, Any] = {name: sum([row[name] for row in given]) for name in SUMS}
     for name in MOST:
         out[name] = max((row[name] for row in given if row[name] is not None), default=None)
@@ -232,7 +244,7 @@ def with_money(case: Case, charges: Sequence[Charge], inventory: Inventory | Non
     """The case with dollars and energy of its charges, and the way most of its time was bought."""
     if not charges:
         return case
-    row = row_of(case.name, charges)
+    row = row_of(case.name, parts_of(charges))
     options, instances = Counter[str](), Counter[str]()
     for charge in charges:
         option, instance = _bought(charge, inventory)

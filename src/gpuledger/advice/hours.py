@@ -25,6 +25,7 @@ HOURS_PER_DAY = 24
 _LABELS = (*schema.DEVICE, "namespace", "workload")
 # Devices follow each other on one time line, each with room for all milliseconds since 1970 until the year 2248.
 _ROOM_MS = 1 << 43
+_BLOCKS = 64
 
 
 def idle_by_hour(lake: Lake, scope: Scope, case_of: Mapping[Key, int]) -> dict[int, dict[int, tuple[int, int]]]:
@@ -33,11 +34,11 @@ def idle_by_hour(lake: Lake, scope: Scope, case_of: Mapping[Key, int]) -> dict[i
         return {}
     books = Books(lake, scope)
     sums = np.zeros((max(case_of.values()) + 1, HOURS_PER_DAY, 2), dtype=np.int64)
-    day, spells = None, Rows()
+    day, spells, known = None, Rows(), dict[bytes, np.ndarray]()
     for day_ms, rows in books.blocks(_LABELS, ("first_ms", "last_ms", "observed_ms", *IDLE)):
         if day_ms != day:
             day, spells = day_ms, books.spells_of(day_ms)
-        owned = _by_owner(rows, books, case_of)
+        owned = _by_owner(rows, books, case_of, known)
         if len(owned["case"]):
             _add(owned, spells, books.names["kind"].among((GAP,))[spells["kind"]], sums)
     return {
@@ -54,12 +55,21 @@ def quiet_hours(by_hour: Mapping[int, tuple[int, int]], quiet_from_ratio: float)
     return tuple(sorted(quiet)), sum(quiet.values()) / total if total else 0.0
 
 
-def _by_owner(rows: Rows, books: Books, case_of: Mapping[Key, int]) -> Rows:
-    """One row per device and owner of a day that are in a case: from when to when, and how much was idle or busy."""
+def _by_owner(rows: Rows, books: Books, case_of: Mapping[Key, int], known: dict[bytes, np.ndarray]) -> Rows:
+    """One row per device and owner of a day that are in a case: from when to when, and how much was idle or busy.
+
+    `known`: the cases of blocks looked up before; most have the devices and owners of one the day before.
+    """
     order, starts = runs([rows[c] + 1 for c in _LABELS])
     rows = rows if order is None else {c: v[order] for c, v in rows.items()}
-    texts = (books.names[c].text(rows[c][starts]) for c in _LABELS)
-    case = np.array([case_of.get((u or "", i, n, w), -1) for u, i, n, w in zip(*texts, strict=True)], dtype=np.int64)
+    labels = [rows[c][starts] for c in _LABELS]
+    key = b"".join(numbers.tobytes() for numbers in labels)
+    if key not in known:
+        if len(known) >= _BLOCKS:
+            known.clear()
+        texts = zip(*(books.names[c].text(k) for c, k in zip(_LABELS, labels, strict=True)), strict=True)
+        known[key] = np.array([case_of.get((u or "", i, n, w), -1) for u, i, n, w in texts], dtype=np.int64)
+    case = known[key]
     idle = np.add.reduceat(np.sum([rows[i] for i in IDLE], axis=0), starts)
     found = {
         "case": case,
@@ -90,9 +100,14 @@ def _add(owned: Rows, spells: Rows, gap: np.ndarray, sums: np.ndarray) -> None:
     idle = _within(kept(spells, ~gap), devices, device, start, end)
     busy = np.maximum(end - start - idle - _within(kept(spells, gap), devices, device, start, end), 0)
     own_idle, own_busy = _part(idle, owned["idle_ms"], row), _part(busy, owned["busy_ms"], row)
-    place = (owned["case"][row], hour % HOURS_PER_DAY)
-    np.add.at(sums[:, :, 0], place, own_idle)
-    np.add.at(sums[:, :, 1], place, own_idle + own_busy)
+    place = owned["case"][row] * HOURS_PER_DAY + hour % HOURS_PER_DAY
+    for kind, ms in enumerate((own_idle, own_idle + own_busy)):
+        sums[:, :, kind] += _added(place, ms, len(sums) * HOURS_PER_DAY).reshape(len(sums), HOURS_PER_DAY)
+
+
+def _added(place: np.ndarray, ms: np.ndarray, places: int) -> np.ndarray:
+    """Milliseconds of one day added up by place: far below 2**53, where floats are whole numbers."""
+    return np.bincount(place, ms, places).astype(np.int64)
 
 
 def _within(
@@ -116,8 +131,7 @@ def _within(
 
 def _part(hours: np.ndarray, own_ms: np.ndarray, row: np.ndarray) -> np.ndarray:
     """An owner's time spread over the hours of its day in whole milliseconds."""
-    total = np.zeros(len(own_ms), dtype=np.int64)
-    np.add.at(total, row, hours)
+    total = _added(row, hours, len(own_ms))
     whole = np.maximum(total, 1)[row]
     return np.asarray((hours * own_ms[row] + whole // 2) // whole)
 

@@ -13,20 +13,20 @@ from typing import Any
 import numpy as np
 
 from gpuledger.advice.limits import Limits
+from gpuledger.advice.summed import Summed, SumsRow
 from gpuledger.catalog.gpus import Gpu, find_gpu
-from gpuledger.catalog.thresholds import Idle, Thresholds, load_thresholds
-from gpuledger.cost.buckets import IDLE, Kinds
-from gpuledger.cost.pieces import kinds_of_rows
+from gpuledger.catalog.thresholds import Thresholds, load_thresholds
+from gpuledger.cost.buckets import IDLE
+from gpuledger.cost.rating import Rated, Rater
 from gpuledger.lake.layout import Lake
-from gpuledger.ledger.read.adding import Accumulator, runs
+from gpuledger.ledger.read.adding import Accumulator, apart, grouped, some
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.columns import Rows, kept
-from gpuledger.ledger.read.rollup import HEALTH, HISTOGRAM, state_codes
+from gpuledger.ledger.read.rollup import HEALTH, HISTOGRAM
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.physics.activity import COLUMNS as ACTIVITY
-from gpuledger.physics.activity import CONDITIONS, pipe_sums
+from gpuledger.physics.activity import CONDITIONS
 from gpuledger.physics.behavior import NOT_KNOWN, classify_rows, figure_rows, load_rules
-from gpuledger.physics.evidence import ModelFacts, work
 from gpuledger.physics.signals import GpuFacts, signal_rows
 from gpuledger.physics.states import NOT_ALL_SEEN, State
 from gpuledger.units import MS_PER_DAY, PPM
@@ -57,7 +57,7 @@ _NUMBERS = tuple(n for n in dict.fromkeys((*_ALL, *_WORK, *ACTIVITY, *CONDITIONS
 Key = tuple[str, str | None, str | None, str | None]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Stretch:
     """The days of one device for one owner in one class: whose they are, their sums by column, the class."""
 
@@ -80,48 +80,41 @@ def read_stretches(
     lake: Lake, scope: Scope, limits: Limits, thresholds: Thresholds | None = None
 ) -> tuple[Stretch, ...]:
     """The stretches of everyone in scope; an error where there is not one line."""
-    rules = thresholds or load_thresholds()
-    books = Books(lake, scope, rules)
-    reader = _Reader(books, rules.idle, limits.idle.active_from_ratio)
-    pending: list[Rows] = []
-    for day_ms, rows in books.blocks((*KEYS, "state"), _NUMBERS, MOST):
-        # A span over midnight is posted with the day before: a few seconds, judged by themselves.
-        own = rows["hour_ms"] // MS_PER_DAY == day_ms // MS_PER_DAY
-        if not own.all():
-            pending.append(kept(rows, ~own))
-        reader.take(kept(rows, own))
-    for late in pending:
-        reader.take(late)
-    return reader.found()
+    return StretchReader(limits, thresholds or load_thresholds()).found(lake, scope)
 
 
-class _Reader:
+class StretchReader:
     """Judges the rows of a day and adds up days of one class."""
 
-    def __init__(self, books: Books, idle: Idle, active_from_ratio: float) -> None:
-        self._books, self._idle, self._active_from = books, idle, active_from_ratio
+    labels, numbers, maybe = (*KEYS, "state"), _NUMBERS, MOST
+
+    def __init__(self, limits: Limits, thresholds: Thresholds) -> None:
+        self._rules, self._active_from = thresholds, limits.idle.active_from_ratio
+        self._books: Books | None = None
+        self._late: list[Rows] = []
         self._sums = Accumulator(most=MOST)
         self._classes = ("idle", "idle-held", NOT_KNOWN, *dict.fromkeys(r.klass for r in load_rules().rules))
         place = {name: i for i, name in enumerate(self._classes)}
         self._of_rule = np.array([*(place[r.klass] for r in load_rules().rules), place[NOT_KNOWN]])
-        self._models: dict[str | None, ModelFacts] = {}
 
-    def take(self, rows: Rows) -> None:
-        """Judge the rows of one day."""
-        if not len(rows["hour_ms"]):
-            return
-        names = self._books.names
-        rows = rows | pipe_sums(rows) | {"state": state_codes(names["state"], rows["state"])}
-        kinds = kinds_of_rows(rows, names)
-        for model, _ in kinds.pairs:
-            self._models.setdefault(model, ModelFacts(model))
-        self._add_work(rows, kinds)
-        keys, sums = self._by_owner(rows)
-        klass = self._judge(keys, sums)
-        self._sums.add([*keys, klass], sums)
+    def take(self, books: Books, day_ms: int, rated: Rated) -> None:
+        """Judge the rows of one day, of the owners in scope."""
+        self._books = books
+        done = {"done_high": np.rint(rated.done.high * PPM).astype(np.int64), "work_ms": rated.done.ms.astype(np.int64)}
+        rows = kept(rated.rows | done, rated.rows["wanted"])
+        # A span over midnight is posted with the day before: a few seconds, judged by themselves.
+        own = rows["hour_ms"] // MS_PER_DAY == day_ms // MS_PER_DAY
+        if not own.all():
+            self._late.append(kept(rows, ~own))
+        self._day(books, kept(rows, own))
 
-    def _add_work(self, rows: Rows, kinds: Kinds) -> None:
-        done = work(rows, kinds.of_row, kinds.pairs, self._models, with_notes=False)
+    def _day(self, books: Books, rows: Rows) -> None:
+        if len(rows["hour_ms"]):
+            self._add_work(rows)
+            keys, sums = self._by_owner(rows)
+            self._sums.add([*keys, self._judge(books, keys, sums)], sums)
+
+    def _add_work(self, rows: Rows) -> None:
         no_work, old = np.sum([rows[i] for i in IDLE], axis=0), rows["state"] < 0
         # Lines of version 1 do not tell states apart: one that idles throughout is known by its sums.
         resting = (rows["state"] == State.IDLE) | (old & (no_work >= rows["observed_ms"]))
@@ -132,8 +125,6 @@ class _Reader:
         rows |= {
             "all_ms": rows["observed_ms"],
             "resting_ms": no_work,
-            "done_high": np.rint(done.high * PPM).astype(np.int64),
-            "work_ms": done.ms.astype(np.int64),
             "unseen_ms": np.where(np.isin(rows["state"], NOT_ALL_SEEN), engaged, 0),
             "capped_ms": np.where(rows["state"] == State.CAPPED, engaged, 0),
             "capped_mw_ms": np.where(rows["state"] == State.CAPPED, engaged * np.nan_to_num(limit), 0).astype(np.int64),
@@ -141,33 +132,26 @@ class _Reader:
             "rfu_ms": pif,
             "rfu_ratio_ms": np.rint(ratio * PPM).astype(np.int64),
         }
-        for name in (*_WORK, "done_high", "work_ms"):
-            rows[name] = np.where(resting, 0, rows[name])
+        whole = {name: rows[name] for name in (*_WORK, "done_high", "work_ms")}
+        # Most columns are zero, and times known are mostly the time observed: one array under many names.
+        working = {id(v): np.where(resting, 0, v) if some(v) else v for v in apart(whole.values())}
+        rows |= {name: working[id(values)] for name, values in whole.items()}
         # The idle part of an older line that works too is in its sums.
-        rows["observed_ms"] -= np.where(old & ~resting, no_work, 0)
+        rows["observed_ms"] = rows["observed_ms"] - np.where(old & ~resting, no_work, 0)
 
     def _by_owner(self, rows: Rows) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
         """States of one owner, device and day made one."""
-        keys = [rows[c] for c in KEYS]
-        order, starts = runs([k + 1 for k in keys])
-        out = {}
-        for name in SUMS:
-            values = rows[name] if order is None else rows[name][order]
-            out[name] = np.add.reduceat(values, starts)
-        for name in MOST:
-            values = np.nan_to_num(rows[name], nan=-1.0) if rows[name].dtype.kind == "f" else rows[name]
-            values = values if order is None else values[order]
-            out[name] = np.maximum.reduceat(values.astype(np.float64), starts)
-        first = starts if order is None else order[starts]
-        return [k[first] for k in keys], out
+        most = {name: np.nan_to_num(rows[name].astype(np.float64), nan=-1.0) for name in MOST}
+        columns = {name: rows[name] for name in SUMS} | most
+        return grouped([rows[c] for c in KEYS], columns, dict.fromkeys(MOST, np.maximum))
 
-    def _judge(self, keys: list[np.ndarray], sums: dict[str, np.ndarray]) -> np.ndarray:
+    def _judge(self, books: Books, keys: list[np.ndarray], sums: dict[str, np.ndarray]) -> np.ndarray:
         """The class of each row; one that hardly works is idle, whatever the little work in it looks like."""
         model = keys[KEYS.index("gpu_model")]
-        texts = [*self._books.names["gpu_model"].texts, None]
+        texts = [*books.names["gpu_model"].texts, None]
         gpus = [g if isinstance(g := find_gpu(t), Gpu) else None for t in (t or "" for t in texts)]
         known = dict(sums) | {name: np.where(sums[name] < 0, np.nan, sums[name]) for name in MOST}
-        signals = signal_rows(known, GpuFacts.of(gpus, model), self._idle)
+        signals = signal_rows(known, GpuFacts.of(gpus, model), self._rules.idle)
         bins = np.stack([sums[h] for h in HISTOGRAM], axis=1).astype(np.float64)
         total = bins.sum(1, keepdims=True)
         shares = np.divide(bins, total, out=np.full(bins.shape, np.nan), where=total > 0)
@@ -177,23 +161,30 @@ class _Reader:
         held = sums["idle_held_ms"] >= sums["idle_ms"] + sums["idle_unknown_ms"]
         return np.where(quiet, np.where(held, self._classes.index("idle-held"), self._classes.index("idle")), klass)
 
-    def found(self) -> tuple[Stretch, ...]:
-        """All stretches, in order of their labels."""
+    def found(self, lake: Lake, scope: Scope) -> tuple[Stretch, ...]:
+        """All stretches, in order of their labels; where no other reader passed the lines on, they are read here."""
+        if self._books is None:
+            books = Books(lake, scope, self._rules)
+            rater = Rater(books.names)
+            for day_ms, rows in books.blocks(self.labels, self.numbers, self.maybe, owners=False):
+                self.take(books, day_ms, rater.of(rows))
+        else:
+            books = self._books
+        for late in self._late:
+            self._day(books, late)
         keys, sums = self._sums.total()
         if not keys:
-            raise self._books.nothing_found()
-        names = self._books.names
+            raise books.nothing_found()
+        names = books.names
         texts = [names[c].text(k) for c, k in zip(KEYS, keys, strict=False)]
         klass = [self._classes[i] for i in keys[-1].tolist()]
-        columns = {c: v.astype(np.int64).tolist() for c, v in sums.items()}
-        for name in MOST:
-            columns[name] = [None if v < 0 else v for v in columns[name]]
+        table = Summed({c: v.astype(np.int64) for c, v in sums.items()}, MOST)
         order = sorted(range(len(klass)), key=lambda i: (*(t[i] or "" for t in texts), klass[i]))
         uuid, instance, namespace, workload, model, precision = texts
         return tuple(
             Stretch(
                 uuid[i] or "", instance[i], namespace[i], workload[i], model[i], precision[i], klass[i],
-                {c: v[i] for c, v in columns.items()},
+                SumsRow(table, i),
             )
             for i in order
         )  # fmt: skip

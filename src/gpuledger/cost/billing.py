@@ -17,6 +17,7 @@ from gpuledger.cost.charges import Charge, Stay, grouped, make_charges
 from gpuledger.cost.inventory import Inventory, Paid
 from gpuledger.cost.pieces import Device, Segment, read_devices, read_pieces
 from gpuledger.cost.pricing import Price, PriceChoice, price_for
+from gpuledger.cost.rating import Along
 from gpuledger.errors import InputError, NothingFound
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.jobs.counts import JoinCounts, added
@@ -175,14 +176,14 @@ class Charged:
     joined: JoinCounts = JoinCounts()  # noqa: RUF009  (frozen, so one for all is safe)
 
 
-def charge_window(lake: Lake, asked: Asked) -> Charged:
-    """The charges of everyone in scope; an error where there is not one."""
+def charge_window(lake: Lake, asked: Asked, along: Along | None = None) -> Charged:
+    """The charges of everyone in scope; an error where there is not one. `along`: another reader of the same lines."""
     books = Books(lake, asked.scope)
     devices = read_devices(books)
     window = _window(asked, devices)
     seen = [d for d in devices if window.clip(d.first_ms, max(d.last_ms, d.first_ms + 1))]
     stays = Plan(window, asked.inventory, asked.choice).make(seen)
-    pieces, worked = read_pieces(books, [s.segment for s in stays if s.seen], asked.calibration, asked.by)
+    pieces, worked = read_pieces(books, [s.segment for s in stays if s.seen], asked.calibration, asked.by, along)
     if not any(p.wanted for p in pieces):
         raise _nothing_paid(books, devices)
     charges, unpaid_ms = make_charges(stays, pieces, asked.scope)

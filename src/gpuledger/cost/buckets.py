@@ -15,7 +15,7 @@ import numpy as np
 from gpuledger.physics.activity import COLUMNS as ACTIVITY
 from gpuledger.physics.activity import CONDITIONS
 from gpuledger.physics.calibration import Calibration
-from gpuledger.physics.evidence import ModelFacts, work
+from gpuledger.physics.evidence import ModelFacts, Worked, work
 from gpuledger.physics.states import BY_MEMORY, BY_PIPES, NOT_ALL_SEEN, State
 from gpuledger.units import PPM, Unknown
 
@@ -58,14 +58,16 @@ class Boards:
     attainable: np.ndarray
 
 
-def divide(rows: Sums, kinds: Kinds, models: Mapping[str | None, ModelFacts], boards: Boards) -> dict[str, np.ndarray]:
-    """Whole milliseconds by bucket, what they rest on, and the work done, line by line."""
+def divide(
+    rows: Sums, kinds: Kinds, models: Mapping[str | None, ModelFacts], boards: Boards, done: Worked | None = None
+) -> dict[str, np.ndarray]:
+    """Whole milliseconds by bucket, what they rest on, and the work done, line by line; `done`: where known already."""
     state = rows["state"]
     waiting = sum(rows[w] for w in WAITS)
     resting = sum(rows[i] for i in IDLE)
     engaged = np.maximum(rows["observed_ms"] - rows["unstated_ms"] - resting - waiting, 0)
     busy = np.minimum(engaged, (rows["busy_ppm_ms"] + PPM // 2) // PPM)
-    done = work(rows, kinds.of_row, kinds.pairs, models, with_notes=False)
+    done = done or work(rows, kinds.of_row, kinds.pairs, models, with_notes=False)
     real, basis = _real(rows, state, busy, engaged, done.middle, done.ms, boards)
     used = np.minimum(busy, np.rint(np.nan_to_num(real)).astype(np.int64))
     rest = busy - used

@@ -14,7 +14,8 @@ from gpuledger.catalog.prices import source
 from gpuledger.catalog.prices.offers import Offer
 from gpuledger.cost import figures
 from gpuledger.cost.billing import Asked, Charged, charge_window
-from gpuledger.cost.charges import Charge, group, row_of
+from gpuledger.cost.charges import Charge
+from gpuledger.cost.grouping import Part, group, parts_of, row_of
 from gpuledger.cost.inventories.settling import Given, inventory_of
 from gpuledger.cost.inventory_use import priced_use, use_notes
 from gpuledger.cost.judged import known_waste
@@ -22,6 +23,7 @@ from gpuledger.cost.money import ZERO, rounded
 from gpuledger.cost.periods import Comparison
 from gpuledger.cost.pricing import Price, PriceChoice
 from gpuledger.cost.projections import Quarter, project
+from gpuledger.cost.rating import Along
 from gpuledger.cost.statement import ALWAYS, NOT_ASKED, WASTE, Bucket, CostRow, CostStatement
 from gpuledger.cost.user_settings import Config
 from gpuledger.errors import InputError
@@ -112,15 +114,16 @@ def statement_and_bill(
     usd_per_kwh: Money | None = None,
     calibration: Calibration | None = None,
     by: By | str | None = None,
+    along: Along | None = None,
     **paying: Unpack[Paying],
 ) -> tuple[CostStatement, Charged]:
-    """The cost statement with the charges it is made of: who owes what, device by device."""
+    """The cost statement with the charges it is made of, device by device. `along`: another reader of the lines."""
     books = lake if isinstance(lake, Lake) else Lake(lake)
     stock = inventory_of(books, paying.get("inventory"))
     own, price = tuple(paying.get("own", ())), prices_of(paying.get("price"))
     choice = PriceChoice(price, paying.get("instance"), paying.get("region"), own)
     asked = Asked(scope or Scope(), stock, choice, calibration, None if by is None else dimension(by))
-    bill = charge_window(books, asked)
+    bill = charge_window(books, asked, along)
     today_ms = bill.window.end_ms if as_of_ms is None else as_of_ms
     before = _previous(books, asked, bill) if previous else Unknown(NOT_ASKED)
     per_kwh = None if usd_per_kwh is None else money_of(usd_per_kwh)
@@ -132,7 +135,8 @@ def _statement(
     bill: Charged, asked: Asked, config: Config, today_ms: int, usd_per_kwh: Decimal | None,
     before: Comparison | Unknown,
 ) -> CostStatement:  # fmt: skip
-    charges, window, fleet = bill.charges, bill.window, row_of("fleet", bill.charges)
+    charges, window, parts = bill.charges, bill.window, parts_of(bill.charges)
+    fleet, devices = row_of("fleet", parts), figures.by_device(charges)
     paid = fleet.dollars if isinstance(fleet.dollars, Unknown) else fleet.dollars.paid_usd
     return CostStatement(
         start_ms=window.start_ms,
@@ -147,31 +151,31 @@ def _statement(
         else project(paid, window.end_ms - window.start_ms, today_ms, figures.paid_boards(bill, asked)),
         phases_pct=figures.phases_pct(charges),
         evidence_pct=figures.evidence_pct(charges),
-        work=figures.work(charges),
+        work=figures.work(devices),
         energy_kwh=figures.energy_kwh(charges),
         energy_usd=figures.energy_usd(charges, usd_per_kwh),
-        by_gpu=figures.by_gpu(charges),
-        by_model=group(charges, lambda c: c.device.gpu_model or "no model name"),
-        by_cluster=group(charges, lambda c: c.cluster or "no cluster"),
-        by_namespace=group(charges, lambda c: space_name(c.namespace, owned=c.owned)),
-        by_owner=group(charges, _owner),
-        by_team=group(charges, lambda c: config.team(c.cluster, c.namespace, c.more.get("team"), owned=c.owned)),
+        by_gpu=figures.by_gpu(devices),
+        by_model=group(parts, lambda c: c.device.gpu_model or "no model name"),
+        by_cluster=group(parts, lambda c: c.cluster or "no cluster"),
+        by_namespace=group(parts, lambda c: space_name(c.namespace, owned=c.owned)),
+        by_owner=group(parts, _owner),
+        by_team=group(parts, lambda c: config.team(c.cluster, c.namespace, c.more.get("team"), owned=c.owned)),
         prices=figures.prices_used(charges, today_ms),
         unpriced=figures.unpriced(charges),
         previous=before,
         assumptions=tuple(_assumptions(bill, asked)),
         samples=bill.samples,
         by=asked.by,
-        showback=_showback(charges, asked.by, config),
+        showback=_showback(parts, asked.by, config),
         inventory=priced_use(bill, asked),
     )
 
 
-def _showback(charges: Iterable[Charge], by: By | None, config: Config) -> tuple[CostRow, ...]:
+def _showback(parts: Iterable[Part], by: By | None, config: Config) -> tuple[CostRow, ...]:
     """The bill by one dimension of ownership; a part without that label has a row that says so."""
     if by is None or by in ALWAYS:
         return ()
-    return group(charges, lambda c: named_by(by, c.labels, owned=c.owned, team_of=config.set_team))
+    return group(parts, lambda c: named_by(by, c.labels, owned=c.owned, team_of=config.set_team))
 
 
 def _owner(charge: Charge) -> str:
@@ -274,9 +278,7 @@ def _price_notes(bill: Charged) -> Iterator[str]:
 
 
 def _bucket_notes(bill: Charged) -> Iterator[str]:
-    totals = Counter[str]()
-    for charge in bill.charges:
-        totals.update(charge.sums)
+    totals = {n: figures.summed(bill.charges, n) for n in ("unstated_ms", "by_counters_ms", *_NOTES)}
     if ms := totals["unstated_ms"]:
         yield f"{ms / MS_PER_HOUR:,.1f} h have samples without activity or utilization: counted as unobserved"
     for name, what in _NOTES.items():

@@ -15,19 +15,20 @@ from typing import TypeVar
 import numpy as np
 
 from gpuledger.cost.dies import shared_by_dies
-from gpuledger.cost.money import ZERO, cost_usd, split, split_whole, usd
+from gpuledger.cost.money import ZERO, apportion, apportion_usd, cost_usd, usd
 from gpuledger.cost.pieces import Device, Piece, Segment
 from gpuledger.cost.pricing import Price
-from gpuledger.cost.statement import BUCKETS, Bucket, CostRow, Dollars, Times
+from gpuledger.cost.statement import BUCKETS, Bucket, Dollars, Times
 from gpuledger.ledger.read.columns import exact_share, slice_scale
 from gpuledger.ledger.read.owners import Labels
 from gpuledger.ledger.read.scope import UNALLOCATED, Scope
-from gpuledger.units import MS_PER_HOUR, PPM, Unknown
+from gpuledger.units import PPM, Unknown
 
 K = TypeVar("K")
 T = TypeVar("T")
 _STATED: tuple[Bucket, ...] = tuple(b for b in BUCKETS if b != "unobserved")
-_NO_OWNER = -1
+# What of a piece is weighed, in the order of BUCKETS.
+_WEIGHED = (*(f"{b}_ms" for b in _STATED), "unstated_ms")
 NOTHING_PAID = Unknown("nothing was paid")
 # Shares of a board are weighed in sevenths of a ppm: MIG cuts boards into sevenths, which whole ppm cannot hold.
 _SEVENTHS = 7
@@ -35,7 +36,7 @@ _BOARD = _SEVENTHS * PPM
 _ENERGY = ("energy_mj", "energy_ms")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Stay:
     """One stretch of a board, or of a MIG slice with a price of its own; `device` is which of them.
 
@@ -52,7 +53,7 @@ class Stay:
     seen: bool = True
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Charge:
     """One owner's part of one stay. `dollars` is None where the price is unknown; `price` has the reason.
 
@@ -105,41 +106,46 @@ def _of_stay(stay: Stay, pieces: Sequence[Piece], scope: Scope, scale: Mapping[s
     whole, board = _whole(stay, shares), _BOARD
     if whole == _BOARD and all(share == _BOARD for share in shares):  # most often: small numbers are quicker
         shares, whole, board = [1] * len(shares), 1, 1
-    weights: dict[tuple[int, Bucket], int] = {}
-    for i, (piece, share) in enumerate(zip(pieces, shares, strict=True)):
-        if share is None:
-            continue
-        weights |= {(i, b): piece.sums[f"{b}_ms"] * share for b in _STATED}
-        weights[i, "unobserved"] = piece.sums["unstated_ms"] * share
+    # A piece after the other, each by bucket; then what no piece is seen in.
+    parts = [(p.sums, share) for p, share in zip(pieces, shares, strict=True) if share is not None]
+    weights = [sums[name] * share for sums, share in parts for name in _WEIGHED]
+    seen = sum(weights)
     # Lines cut by proportion, or slices next to their board, can hold more than the stretch; then all shrink alike.
-    rest = 0 if None in shares else max(length * whole - sum(weights.values()), 0)
-    weights[_NO_OWNER, "unobserved"] = rest
-    known = min(length * whole, sum(weights.values()))
-    board_ms = known if board == 1 else round(Fraction(known, board))
-    times = split_whole(board_ms, weights)
+    rest = 0 if None in shares else max(length * whole - seen, 0)
+    weights.append(rest)
+    known = min(length * whole, seen + rest)
+    times = apportion(known if board == 1 else round(Fraction(known, board)), weights)
     paid = None
     if stay.usd_per_h is not None:
         rate = stay.usd_per_h if not stay.own_rate else stay.usd_per_h * Fraction(board, whole)
-        paid = split(cost_usd(known, rate / board), weights)
-    for i, owner in [*enumerate(pieces), (_NO_OWNER, None)]:
-        if not _wanted(stay, owner, scope) or (owner is None and not rest):
-            continue
-        share = board if owner is None else shares[i]
+        paid = apportion_usd(cost_usd(known, rate if board == 1 else rate / board), weights)
+    at = 0
+    for piece, share in zip(pieces, shares, strict=True):
         if share is None:
-            assert owner is not None
-            yield _unpriced(stay, owner)
+            if piece.wanted:
+                yield _unpriced(stay, piece)
             continue
-        mine = {b: times.get((i, b), 0) for b in BUCKETS}
-        owed = None if paid is None else Dollars.of({b: paid.get((i, b), ZERO) for b in BUCKETS})
-        low, high = _range(stay, owed)
-        yield Charge(
-            stay, _device(stay, owner), *_owner(stay, owner), Times.of(mine), owed, low, high,
-            _of_board(owner, share, board, scale),
-            NOTHING_PAID if stay.price is None else stay.price,
-            PPM if share == board else round(Fraction(share, _SEVENTHS)),
-            owner is not None and owner.owned,
-            {} if owner is None else owner.labels,
-        )  # fmt: skip
+        mine = slice(at, at + len(_WEIGHED))
+        at = mine.stop
+        if piece.wanted:
+            owed = None if paid is None else Dollars(*paid[mine])
+            sums = _of_board(piece, share, board, scale)
+            ppm = PPM if share == board else round(Fraction(share, _SEVENTHS))
+            yield _charge(stay, piece, Times(*times[mine]), owed, sums, ppm)
+    if rest and _unowned_wanted(stay, scope):
+        owed = None if paid is None else Dollars(unobserved_usd=paid[-1])
+        yield _charge(stay, None, Times(unobserved_ms=times[-1]), owed, {}, PPM)
+
+
+def _charge(
+    stay: Stay, owner: Piece | None, times: Times, owed: Dollars | None, sums: Mapping[str, int], share_ppm: int
+) -> Charge:
+    low, high = _range(stay, owed)
+    return Charge(
+        stay, _device(stay, owner), *_owner(stay, owner), times, owed, low, high, sums,
+        NOTHING_PAID if stay.price is None else stay.price, share_ppm, owner is not None and owner.owned,
+        {} if owner is None else owner.labels,
+    )  # fmt: skip
 
 
 def _share(stay: Stay, piece: Piece) -> int | None:
@@ -190,7 +196,7 @@ def _range(stay: Stay, owed: Dollars | None) -> tuple[Decimal, Decimal]:
     price, paid = stay.price, owed.paid_usd
     if price.low_usd == price.high_usd or not price.usd_per_h:
         return paid, paid
-    return usd(Fraction(paid * price.low_usd / price.usd_per_h)), usd(Fraction(paid * price.high_usd / price.usd_per_h))
+    return usd(paid * price.low_usd / price.usd_per_h), usd(paid * price.high_usd / price.usd_per_h)
 
 
 def _energy_scale(pieces: Sequence[Piece]) -> dict[str, float]:
@@ -208,10 +214,8 @@ def _energy_scale(pieces: Sequence[Piece]) -> dict[str, float]:
     return dict(zip(board, found.tolist(), strict=True))
 
 
-def _of_board(piece: Piece | None, share: int, board: int, scale: Mapping[str, float]) -> Mapping[str, int]:
+def _of_board(piece: Piece, share: int, board: int, scale: Mapping[str, float]) -> Mapping[str, int]:
     """A slice's counters are of the slice: in terms of the board they weigh its share. Energy is the board's."""
-    if piece is None:
-        return {}
     sums = piece.sums
     if share != board:
         sums = {name: value if name == "samples" else value * share // board for name, value in sums.items()}
@@ -228,9 +232,8 @@ def _owner(stay: Stay, piece: Piece | None) -> tuple[str | None, str | None, str
     return (stay.device.cluster, None, None) if piece is None else (piece.cluster, piece.namespace, piece.workload)
 
 
-def _wanted(stay: Stay, piece: Piece | None, scope: Scope) -> bool:
-    if piece is not None:
-        return piece.wanted
+def _unowned_wanted(stay: Stay, scope: Scope) -> bool:
+    """Whether paid time without an owner is asked for."""
     if scope.owners or (scope.namespaces and UNALLOCATED not in scope.namespaces):
         return False
     return not scope.clusters or stay.device.cluster in scope.clusters
@@ -242,23 +245,3 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     for item in items:
         found.setdefault(key(item), []).append(item)
     return found
-
-
-def group(charges: Iterable[Charge], name: Callable[[Charge], str]) -> tuple[CostRow, ...]:
-    """Charges by name, the most expensive first."""
-    rows = [row_of(key, members) for key, members in grouped(charges, name).items()]
-    return tuple(sorted(rows, key=lambda row: (-_paid(row), row.name)))
-
-
-def row_of(name: str, members: Sequence[Charge]) -> CostRow:
-    """Some charges as one row."""
-    priced = [c.dollars for c in members if c.dollars is not None]
-    missing_ms = sum(c.times.paid_ms for c in members if c.dollars is None)
-    why = next((c.price for c in members if isinstance(c.price, Unknown)), NOTHING_PAID)
-    dollars = Dollars.total(priced) if priced else why
-    devices = {(c.device.gpu_uuid, c.device.gpu_instance_id) for c in members}
-    return CostRow(name, len(devices), Times.total(c.times for c in members), dollars, missing_ms / MS_PER_HOUR)
-
-
-def _paid(row: CostRow) -> Decimal:
-    return ZERO if isinstance(row.dollars, Unknown) else row.dollars.paid_usd

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 from gpuledger.catalog.prices import age_days
 from gpuledger.cost.billing import Asked, Charged
@@ -41,6 +41,7 @@ GFLOP_PER_EXAFLOP = 10**9
 # Work is priced on devices whose counters were recorded for nearly all of the time they were seen.
 COUNTED_FROM = Fraction(99, 100)
 _TENTHS_OF_PPM = 10**7
+_WHOLE_BOARD = Fraction(1)
 NO_ENERGY = Unknown("neither energy nor power was recorded")
 NO_SHARE = Unknown("the samples do not say which share of its board a MIG slice is")
 
@@ -59,12 +60,12 @@ def paid_at(charges: Sequence[Charge], level: Literal["low_usd", "high_usd"]) ->
 
 def phases_pct(charges: Sequence[Charge]) -> Mapping[str, float] | Unknown:
     """Shares of the four utilization phases; they sum to 100."""
-    return _shares({p: _sum(charges, f"phase_{p}_ms") for p in PHASES}, "no utilization was recorded")
+    return _shares({p: summed(charges, f"phase_{p}_ms") for p in PHASES}, "no utilization was recorded")
 
 
 def evidence_pct(charges: Sequence[Charge]) -> Mapping[str, float] | Unknown:
     """What the productive share of the active time rests on; sums to 100."""
-    return _shares({e: _sum(charges, f"by_{e}_ms") for e in EVIDENCE}, "no device was active")
+    return _shares({e: summed(charges, f"by_{e}_ms") for e in EVIDENCE}, "no device was active")
 
 
 def _shares(weights: Mapping[str, int], why: str) -> Mapping[str, float] | Unknown:
@@ -73,25 +74,27 @@ def _shares(weights: Mapping[str, int], why: str) -> Mapping[str, float] | Unkno
     return {name: n * 100 / _TENTHS_OF_PPM for name, n in split_whole(_TENTHS_OF_PPM, weights).items()}
 
 
-def _sum(charges: Iterable[Charge], name: str) -> int:
-    return sum(c.sums.get(name, 0) for c in charges)
+def summed(charges: Iterable[Charge], name: str) -> int:
+    """One of the sums behind the charges, over all of them."""
+    return sum([c.sums.get(name, 0) for c in charges])
 
 
-def work(charges: Sequence[Charge]) -> WorkCost | Unknown:
+def work(devices: Mapping[Any, Sequence[Charge]]) -> WorkCost | Unknown:
     """Dollars for an exaFLOP of work the counters prove, over the devices whose counters were recorded."""
+    part, of = COUNTED_FROM.as_integer_ratio()
     counted = [
         members
-        for members in by_device(charges).values()
+        for members in devices.values()
         if all(c.dollars is not None for c in members)
-        and (seen := _sum(members, "observed_ms"))
-        and _sum(members, "counted_ms") >= COUNTED_FROM * seen
+        and (seen := summed(members, "observed_ms"))
+        and of * summed(members, "counted_ms") >= part * seen
     ]
-    low, middle, high = (sum(_sum(m, f"{case}_gflop") for m in counted) for case in ("low", "middle", "high"))
+    low, middle, high = (sum(summed(m, f"{case}_gflop") for m in counted) for case in ("low", "middle", "high"))
     if not low:
         return Unknown("no priced device has counters recorded that prove floating-point work")
-    paid = sum((Fraction(c.dollars.paid_usd) for m in counted for c in m if c.dollars), Fraction(0))
+    paid = Fraction(sum((c.dollars.paid_usd for m in counted for c in m if c.dollars), ZERO))
     per = {n: usd(paid * GFLOP_PER_EXAFLOP / n) for n in (low, middle, high)}
-    total = len(by_device(charges))
+    total = len(devices)
     return WorkCost(
         low_usd=per[high],
         middle_usd=per[middle],
@@ -104,9 +107,9 @@ def work(charges: Sequence[Charge]) -> WorkCost | Unknown:
 
 def energy_kwh(charges: Sequence[Charge]) -> float | Unknown:
     """Energy of the devices, as recorded; the slices of one board count it once."""
-    if not _sum(charges, "energy_ms"):
-        return NO_SHARE if _sum(charges, "unshared_ms") else NO_ENERGY
-    return _sum(charges, "energy_mj") / MJ_PER_KWH
+    if not summed(charges, "energy_ms"):
+        return NO_SHARE if summed(charges, "unshared_ms") else NO_ENERGY
+    return summed(charges, "energy_mj") / MJ_PER_KWH
 
 
 def energy_usd(charges: Sequence[Charge], usd_per_kwh: Decimal | None) -> Decimal | Unknown:
@@ -114,7 +117,7 @@ def energy_usd(charges: Sequence[Charge], usd_per_kwh: Decimal | None) -> Decima
     if usd_per_kwh is None:
         return Unknown("no price per kWh was given")
     used = energy_kwh(charges)
-    return used if isinstance(used, Unknown) else usd(Fraction(usd_per_kwh) * _sum(charges, "energy_mj") / MJ_PER_KWH)
+    return used if isinstance(used, Unknown) else usd(Fraction(usd_per_kwh) * summed(charges, "energy_mj") / MJ_PER_KWH)
 
 
 def by_device(charges: Iterable[Charge]) -> dict[tuple[str, str], list[Charge]]:
@@ -122,14 +125,14 @@ def by_device(charges: Iterable[Charge]) -> dict[tuple[str, str], list[Charge]]:
     return grouped(charges, lambda c: (c.device.gpu_uuid, c.device.gpu_instance_id or ""))
 
 
-def by_gpu(charges: Sequence[Charge]) -> tuple[GpuCost, ...]:
+def by_gpu(devices: Mapping[Any, Sequence[Charge]]) -> tuple[GpuCost, ...]:
     """One row per device, the most expensive first."""
 
     def expensive_first(row: GpuCost) -> tuple[Decimal, str, str]:
         paid = ZERO if isinstance(row.dollars, Unknown) else row.dollars.paid_usd
         return -paid, row.gpu_uuid, row.gpu_instance_id or ""
 
-    return tuple(sorted((_gpu_row(members) for members in by_device(charges).values()), key=expensive_first))
+    return tuple(sorted((_gpu_row(members) for members in devices.values()), key=expensive_first))
 
 
 def _gpu_row(members: Sequence[Charge]) -> GpuCost:
@@ -162,6 +165,8 @@ def _gpu_row(members: Sequence[Charge]) -> GpuCost:
 
 def _mean_share(members: Sequence[Charge], paid_ms: int) -> Fraction:
     """The share of the board a device held, over its own time; hours paid for are hours of the whole board."""
+    if all(c.share_ppm == PPM for c in members):
+        return _WHOLE_BOARD
     if not paid_ms:
         return Fraction(members[0].share_ppm, PPM)
     own_ms = sum((Fraction(c.times.paid_ms * PPM, c.share_ppm) for c in members if c.share_ppm), Fraction(0))
@@ -170,15 +175,16 @@ def _mean_share(members: Sequence[Charge], paid_ms: int) -> Fraction:
 
 def _rate(members: Sequence[Charge], dollars: Sequence[Dollars], paid_ms: int) -> Fraction:
     """Dollars per hour of the device: its share of the board's price; the mean of several."""
-    rates = {
-        (c.stay.usd_per_h or 0) * (1 if c.stay.own_rate else Fraction(c.share_ppm, PPM))
-        for c in members
-        if c.dollars is not None
-    }
-    if len(rates) == 1:
-        return Fraction(rates.pop())
+    rates = [_own_rate(c) for c in members if c.dollars is not None]
+    if all(rate == rates[0] for rate in rates[1:]):
+        return rates[0]
     paid = sum((Fraction(d.paid_usd) for d in dollars), Fraction(0))
     return Fraction(paid * MS_PER_HOUR / paid_ms * _mean_share(members, paid_ms))
+
+
+def _own_rate(charge: Charge) -> Fraction:
+    rate = charge.stay.usd_per_h or Fraction(0)
+    return rate if charge.stay.own_rate or charge.share_ppm == PPM else rate * Fraction(charge.share_ppm, PPM)
 
 
 def _by_price(charges: Iterable[Charge]) -> dict[tuple[str | None, Price | Unknown], list[Charge]]:

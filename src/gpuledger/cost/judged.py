@@ -34,9 +34,9 @@ def known_waste(amounts: ByBucket[N] | Unknown) -> N | Unknown:
     """Time or dollars seen to be wasted; unknown where all that was paid for is unrated or unobserved."""
     if isinstance(amounts, Unknown):
         return amounts
-    each, paid = amounts.each(), amounts.paid
+    paid = amounts.paid
     if paid and _open(amounts) == paid:
-        return NOT_RATED if each["unrated"] else NOT_SEEN
+        return NOT_RATED if amounts.each()["unrated"] else NOT_SEEN
     return amounts.waste
 
 
@@ -50,8 +50,9 @@ def known_parts(amounts: ByBucket[N]) -> dict[Bucket, N | Unknown]:
     each, paid = amounts.each(), amounts.paid
     if paid and each["unobserved"] == paid:
         return {bucket: amount or NOT_SEEN for bucket, amount in each.items()}
-    unrated = each["unrated"] and not each["productive"] and not each["stalled"]
-    return {b: NOT_RATED if unrated and b in RATED else amount for b, amount in each.items()}
+    if each["unrated"] and not each["productive"] and not each["stalled"]:
+        return {**each, **dict.fromkeys(RATED, NOT_RATED)}
+    return {**each}
 
 
 def open_usd(dollars: Dollars) -> Decimal:
@@ -76,14 +77,16 @@ def known_buckets(
     hours = times.each()
     if isinstance(dollars, Unknown):
         return dict.fromkeys(hours, dollars)
-    return {
-        bucket: NO_PRICE if unpriced_h and hours[bucket] and not amount else amount
-        for bucket, amount in known_parts(dollars).items()
-    }
+    parts = known_parts(dollars)
+    if not unpriced_h:
+        return parts
+    return {bucket: NO_PRICE if hours[bucket] and not amount else amount for bucket, amount in parts.items()}
 
 
-def unknown_why(buckets: Mapping[Bucket, Decimal | Unknown]) -> str | None:
+def unknown_why(buckets: Mapping[Bucket, Decimal | Unknown] | Unknown) -> str | None:
     """Why some buckets of a row are unknown; None where all are known."""
+    if isinstance(buckets, Unknown):
+        return buckets.why
     return "; ".join(dict.fromkeys(amount.why for amount in buckets.values() if isinstance(amount, Unknown))) or None
 
 

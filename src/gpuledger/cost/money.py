@@ -40,16 +40,21 @@ def cost_usd(duration_ms: int, usd_per_h: Decimal | Fraction) -> Decimal:
 
 def split(total: Decimal, weights: Mapping[K, int]) -> dict[K, Decimal]:
     """A total over parts in proportion to whole weights; the parts add up to the total to the last digit."""
-    units = _apportion(int(total.scaleb(PLACES)), list(weights.values()))
-    return {key: Decimal(n).scaleb(-PLACES) for key, n in zip(weights, units, strict=True)}
+    return dict(zip(weights, apportion_usd(total, list(weights.values())), strict=True))
 
 
 def split_whole(total: int, weights: Mapping[K, int]) -> dict[K, int]:
     """As split, for whole numbers such as milliseconds."""
-    return dict(zip(weights, _apportion(total, list(weights.values())), strict=True))
+    return dict(zip(weights, apportion(total, list(weights.values())), strict=True))
 
 
-def _apportion(total: int, weights: Sequence[int]) -> list[int]:
+def apportion_usd(total: Decimal, weights: Sequence[int]) -> list[Decimal]:
+    """As split, for parts in order."""
+    units = apportion(int(total.scaleb(PLACES)), weights)
+    return [Decimal(n).scaleb(-PLACES) if n else ZERO for n in units]
+
+
+def apportion(total: int, weights: Sequence[int]) -> list[int]:
     """Whole parts of a whole total, largest remainder first; of equal remainders the earlier part."""
     whole = sum(weights)
     if whole == total:
@@ -57,10 +62,11 @@ def _apportion(total: int, weights: Sequence[int]) -> list[int]:
     if not whole:
         # Nothing to go by: all of it stays with the first part rather than being lost.
         return [total if i == 0 else 0 for i in range(len(weights))]
-    parts = [total * w // whole for w in weights]
-    rest = [total * w % whole for w in weights]
-    for i in sorted(range(len(weights)), key=lambda i: (-rest[i], i))[: total - sum(parts)]:
-        parts[i] += 1
+    parts = [total * w // whole if w else 0 for w in weights]
+    if missing := total - sum(parts):
+        rest = [total * w % whole if w else 0 for w in weights]
+        for i in sorted(range(len(weights)), key=rest.__getitem__, reverse=True)[:missing]:
+            parts[i] += 1
     return parts
 
 

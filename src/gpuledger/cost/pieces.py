@@ -7,24 +7,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gpuledger.cost.buckets import NUMBERS, Kinds, boards_of, divide
+from gpuledger.cost.buckets import NUMBERS, boards_of, divide
+from gpuledger.cost.rating import Along, Rater
 from gpuledger.lake.names import Names
 from gpuledger.ledger.read.adding import Accumulator
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.columns import Rows
 from gpuledger.ledger.read.owners import OWNED, By, Labels, labelled
-from gpuledger.ledger.read.rollup import state_codes
 from gpuledger.ledger.read.scope import Scope
-from gpuledger.physics.activity import pipe_sums
 from gpuledger.physics.calibration import Calibration
-from gpuledger.physics.evidence import ModelFacts
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, PPM
 
 OWNER = ("cluster", "namespace", "workload")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Device:
     """A device and when it was seen in the whole lake, whoever owned it; of its labels the latest."""
 
@@ -44,7 +42,7 @@ class Device:
         return f"{self.gpu_uuid}/{self.gpu_instance_id}" if self.gpu_instance_id else self.gpu_uuid
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Segment:
     """A stretch of a board's time that is priced alike; `number` ties its sums to its price.
 
@@ -58,7 +56,7 @@ class Segment:
     end_ms: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Piece:
     """The sums of one owner's lines on one device within one segment; `slice_ppm`: its share of the board.
 
@@ -95,6 +93,9 @@ class _SumsOf(Mapping[str, int]):
         return len(self._columns)
 
 
+# Room for the number of a MIG instance, next to that of its board.
+_INSTANCES = 24
+_BLOCKS = 256
 _FACTS = ("gpu_model", "cluster", "region", "host", "gpu_index")
 
 
@@ -129,24 +130,36 @@ def read_devices(books: Books) -> list[Device]:
 
 
 def read_pieces(
-    books: Books, segments: Sequence[Segment], calibration: Calibration | None = None, by: By | None = None
+    books: Books,
+    segments: Sequence[Segment],
+    calibration: Calibration | None = None,
+    by: By | None = None,
+    along: Along | None = None,
 ) -> tuple[list[Piece], tuple[tuple[str | None, str | None], ...]]:
-    """The sums of every owner within every segment, and the models whose tensor pipe worked, with each precision."""
+    """The sums of every owner within every segment, and the models whose tensor pipe worked, with each precision.
+
+    `along` takes the same blocks of lines, except where segments need hours of some days: then it is left to read days.
+    """
     cuts = _Cuts(segments)
     sums = Accumulator()
     worked: set[tuple[str | None, str | None]] = set()
-    models: dict[str | None, ModelFacts] = {}
     asked = tuple(name for name in ("team", *(by.labels if by else ())) if name not in OWNER)
     more = tuple(dict.fromkeys(asked))
-    labels = (*OWNER, *OWNED, "gpu_model", "tensor_precision", "state")
-    names = books.names
-    for _, found in books.blocks(labels, NUMBERS, ("limit_mw", "slice_ppm"), hourly=cuts.days, owners=False):
-        rows = found | pipe_sums(found) | {"state": state_codes(names["state"], found["state"])}
-        kinds = kinds_of_rows(rows, names)
-        for model, _precision in kinds.pairs:
-            models.setdefault(model, ModelFacts(model))
-        board = boards_of(kinds, models, rows["gpu_uuid"], names["gpu_uuid"].texts, calibration)
-        made = divide(rows, kinds, models, board)
+    labels: tuple[str, ...] = (*OWNER, *OWNED, "gpu_model", "tensor_precision", "state")
+    numbers: tuple[str, ...] = NUMBERS
+    maybe: tuple[str, ...] = ("limit_mw", "slice_ppm")
+    also = None if cuts.days else along
+    if also is not None:
+        labels, numbers = (*labels, *also.labels), (*numbers, *also.numbers)
+        maybe = tuple(dict.fromkeys((*maybe, *also.maybe)))
+    names, rater = books.names, Rater(books.names)
+    for day_ms, found in books.blocks(labels, numbers, maybe, hourly=cuts.days, owners=False):
+        rated = rater.of(found)
+        if also is not None:
+            also.take(books, day_ms, rated)
+        rows, kinds = rated.rows, rated.kinds
+        board = boards_of(kinds, rater.models, rows["gpu_uuid"], names["gpu_uuid"].texts, calibration)
+        made = divide(rows, kinds, rater.models, board, rated.done)
         tensor = rows["wanted"] & (np.maximum(rows["tensor_ppm_ms"], rows["matrix"]) > 0)
         worked.update(kinds.pairs[i] for i in np.unique(kinds.of_row[tensor]).tolist())
         segment, row, made = cuts.cut(rows, made, names["gpu_uuid"], names["gpu_instance_id"])
@@ -158,28 +171,21 @@ def read_pieces(
     return _made(sums, names, more), tuple(sorted(worked, key=str))
 
 
-def kinds_of_rows(rows: Rows, names: Mapping[str, Names]) -> Kinds:
-    """The GPU model and tensor precision of each row."""
-    model, precision = rows["gpu_model"], rows["tensor_precision"]
-    wide = int(precision.max(initial=-1)) + 2
-    codes, of_row = np.unique((model + 1) * wide + precision + 1, return_inverse=True)
-    texts = (names["gpu_model"].text(codes // wide - 1), names["tensor_precision"].text(codes % wide - 1))
-    return Kinds(of_row.reshape(-1), list(zip(*texts, strict=True)))
-
-
 def _made(sums: Accumulator, names: Mapping[str, Names], more: tuple[str, ...]) -> list[Piece]:
     keys, columns = sums.total()
     if not keys:
         return []
     segment, *labels, owned, share, wanted = keys
     text = [names[c].text(k) for c, k in zip((*schema.DEVICE, *OWNER, *more), labels, strict=True)]
-    order = sorted(range(len(segment)), key=lambda i: (segment[i], *(t[i] or "" for t in text), share[i], wanted[i]))
+    places = [names[c].places()[k] for c, k in zip((*schema.DEVICE, *OWNER, *more), labels, strict=True)]
+    order = np.lexsort([wanted, share, *reversed(places), segment]).tolist()
     whole = {c: v.astype(np.int64) for c, v in columns.items()}
     uuid, instance, cluster, namespace, workload, *others = text
+    segments, shares, asked, named = (column.tolist() for column in (segment, share, wanted, owned))
     return [
         Piece(
-            int(segment[i]), (uuid[i] or "", instance[i]), None if share[i] < 0 else int(share[i]), cluster[i],
-            namespace[i], workload[i], bool(wanted[i]), _SumsOf(whole, i), bool(owned[i]),
+            segments[i], (uuid[i] or "", instance[i]), None if shares[i] < 0 else shares[i], cluster[i],
+            namespace[i], workload[i], bool(asked[i]), _SumsOf(whole, i), bool(named[i]),
             {name: texts[i] for name, texts in zip(more, others, strict=True)},
         )
         for i in order
@@ -193,6 +199,11 @@ class _Cuts:
         self._by_name: dict[tuple[str, str | None], list[Segment]] = {}
         for segment in segments:
             self._by_name.setdefault((segment.gpu_uuid, segment.gpu_instance_id), []).append(segment)
+        # The devices met so far with their segments, and by device the one that all of it is in: number, start, end.
+        self._met: dict[int, int] = {}
+        self._blocks: dict[bytes, np.ndarray] = {}
+        self._spans: list[list[Segment]] = []
+        self._only = np.zeros((3, 0), np.int64)
 
     @property
     def days(self) -> Collection[int]:
@@ -208,21 +219,15 @@ class _Cuts:
         self, rows: Rows, made: Mapping[str, np.ndarray], uuids: Names, instances: Names
     ) -> tuple[np.ndarray, np.ndarray, dict[str, np.ndarray]]:
         """The segment of each part, its row, and its sums. Rows in no segment are left out."""
-        board, instance = rows["gpu_uuid"], rows["gpu_instance_id"]
-        wide = int(instance.max(initial=-1)) + 2
-        device, place = np.unique(board * wide + instance + 1, return_inverse=True)
-        place = place.reshape(-1)
-        spans = [self._of(int(d), wide, uuids, instances) for d in device.tolist()]
+        device = self._devices(rows, uuids, instances)
         first, last = rows["first_ms"], rows["last_ms"]
-        one = np.array([s[0].number if len(s) == 1 else -1 for s in spans])
-        start = np.array([s[0].start_ms if len(s) == 1 else 0 for s in spans])[place]
-        end = np.array([s[0].end_ms if len(s) == 1 else -1 for s in spans])[place]
-        whole = (one[place] >= 0) & (start <= first) & (end >= last)
-        segment, row = [one[place][whole]], [np.flatnonzero(whole)]
+        number, start, end = self._only[:, device]
+        whole = (number >= 0) & (start <= first) & (end >= last)
+        segment, row = [number[whole]], [np.flatnonzero(whole)]
         parts = [{c: v[whole] for c, v in made.items()}]
         for i in np.flatnonzero(~whole).tolist():
             low, high, span = int(first[i]), int(last[i]), max(int(last[i] - first[i]), 1)
-            for s in spans[place[i]]:
+            for s in self._spans[device[i]]:
                 a, b = max(s.start_ms, low) - low, min(s.end_ms, high) - low
                 if a < b or (low == high and s.start_ms <= low < s.end_ms):
                     segment.append(np.array([s.number]))
@@ -234,8 +239,31 @@ class _Cuts:
         joined = parts[0] if len(parts) == 1 else {c: np.concatenate([p[c] for p in parts]) for c in parts[0]}
         return np.concatenate(segment), np.concatenate(row), joined
 
-    def _of(self, code: int, wide: int, uuids: Names, instances: Names) -> list[Segment]:
-        uuid, instance = code // wide, code % wide - 1
+    def _devices(self, rows: Rows, uuids: Names, instances: Names) -> np.ndarray:
+        """By row its device among those met, new ones added."""
+        code = (rows["gpu_uuid"] << _INSTANCES) + rows["gpu_instance_id"] + 1
+        starts = np.flatnonzero(np.append(1, np.diff(code)))  # the rows of a device stand together
+        devices = code[starts]
+        key = devices.tobytes()
+        if key not in self._blocks:  # most blocks have the devices of one the day before
+            if len(self._blocks) >= _BLOCKS:
+                self._blocks.clear()
+            self._blocks[key] = self._meet(devices.tolist(), uuids, instances)
+        return np.repeat(self._blocks[key], np.diff(starts, append=len(code)))
+
+    def _meet(self, devices: Sequence[int], uuids: Names, instances: Names) -> np.ndarray:
+        """The places of these devices among those met."""
+        for code in devices:
+            if code not in self._met:
+                self._met[code] = len(self._spans)
+                self._spans.append(self._of(code, uuids, instances))
+        if len(self._spans) > self._only.shape[1]:
+            only = [(s[0].number, s[0].start_ms, s[0].end_ms) if len(s) == 1 else (-1, 0, -1) for s in self._spans]
+            self._only = np.array(only, dtype=np.int64).T
+        return np.array([self._met[code] for code in devices], dtype=np.int64)
+
+    def _of(self, code: int, uuids: Names, instances: Names) -> list[Segment]:
+        uuid, instance = code >> _INSTANCES, (code & ((1 << _INSTANCES) - 1)) - 1
         board = uuids.texts[uuid] or ""
         part = None if instance < 0 else instances.texts[instance]
         own = self._by_name.get((board, part)) if part else None

@@ -24,7 +24,7 @@ MONTH_H = HOURS_PER_DAY * DAYS_PER_MONTH
 SPARSE_BELOW_RATIO = 0.5
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class PaidBoard:
     """What was paid for one GPU in the window, for how long, and for how much of that it was not seen.
 

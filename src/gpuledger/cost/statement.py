@@ -7,8 +7,10 @@ with the reason; a group of which only a part has a price counts that part and r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from decimal import Decimal
+from functools import cached_property
+from operator import attrgetter
 from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 from gpuledger.cost.inventories.findings import InventoryUse
@@ -18,6 +20,7 @@ from gpuledger.cost.periods import Comparison
 from gpuledger.cost.pricing import PriceUsed, Unpriced
 from gpuledger.cost.projections import Projection
 from gpuledger.encode import Json, encode, iso
+from gpuledger.lake.batch import device_name
 from gpuledger.ledger.read.owners import By
 from gpuledger.units import MS_PER_HOUR, Unknown
 
@@ -25,6 +28,7 @@ Bucket = Literal["productive", "stalled", "unrated", "underused", "idle", "idle_
 BUCKETS: tuple[Bucket, ...] = ("productive", "stalled", "unrated", "underused", "idle", "idle_held", "unobserved")
 # Paid for, and seen not to be used. Unrated time may have been used and unobserved time was not seen: not waste.
 WASTE: tuple[Bucket, ...] = ("stalled", "underused", "idle", "idle_held")
+_WASTED = tuple(BUCKETS.index(b) for b in WASTE)
 PHASES = ("idle", "underutilized", "productive", "compute_bound")
 EVIDENCE = ("counters", "power", "none")
 # Dimensions of ownership that every bill has a table of.
@@ -39,16 +43,17 @@ class ByBucket(Generic[N]):
 
     _unit: ClassVar[str]
     _none: ClassVar[Any]
+    _parts: ClassVar[attrgetter[tuple[Any, ...]]]
 
     def parts(self) -> tuple[N, ...]:
         """In the order of BUCKETS."""
-        return tuple(vars(self).values())
+        return self._parts(self)
 
     def each(self) -> dict[Bucket, N]:
         """By bucket."""
         return dict(zip(BUCKETS, self.parts(), strict=True))
 
-    @property
+    @cached_property
     def paid(self) -> N:
         """All of it."""
         return sum(self.parts(), self._none)
@@ -56,8 +61,8 @@ class ByBucket(Generic[N]):
     @property
     def waste(self) -> N:
         """What was paid for and seen not to be used."""
-        each = self.each()
-        return sum((each[b] for b in WASTE), self._none)
+        parts = self.parts()
+        return sum([parts[i] for i in _WASTED], self._none)
 
     @classmethod
     def of(cls, each: Mapping[Bucket, N]) -> Self:
@@ -67,7 +72,8 @@ class ByBucket(Generic[N]):
     @classmethod
     def total(cls, rows: Iterable[Self]) -> Self:
         """Added up bucket by bucket."""
-        return cls(*(sum(column) for column in zip(*(row.parts() for row in rows), strict=True)))
+        given = list(rows)
+        return given[0] if len(given) == 1 else cls(*map(sum, zip(*map(cls._parts, given), strict=True)))
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,7 @@ class Times(ByBucket[int]):
     idle_held_ms: int = 0
     unobserved_ms: int = 0
     _unit: ClassVar[str] = "ms"
+    _parts: ClassVar[attrgetter[tuple[Any, ...]]] = attrgetter(*(f"{b}_ms" for b in BUCKETS))
     _none: ClassVar[int] = 0
 
     @property
@@ -107,6 +114,7 @@ class Dollars(ByBucket[Decimal]):
     idle_held_usd: Decimal = ZERO
     unobserved_usd: Decimal = ZERO
     _unit: ClassVar[str] = "usd"
+    _parts: ClassVar[attrgetter[tuple[Any, ...]]] = attrgetter(*(f"{b}_usd" for b in BUCKETS))
     _none: ClassVar[Decimal] = ZERO
 
     @property
@@ -121,7 +129,7 @@ class Dollars(ByBucket[Decimal]):
 
     def pct(self, amount: Decimal) -> float:
         """An amount in percent of what was paid; 0 where nothing was."""
-        return float(100 * amount / self.paid_usd) if self.paid_usd else 0.0
+        return float(100 * amount / self.paid_usd) if amount and self.paid_usd else 0.0
 
 
 @dataclass(frozen=True)
@@ -134,7 +142,7 @@ class CostRow:
     dollars: Dollars | Unknown
     unpriced_h: float
 
-    @property
+    @cached_property
     def buckets(self) -> Mapping[Bucket, Decimal | Unknown]:
         """Dollars by bucket, as far as they are known."""
         return known_buckets(self.dollars, self.times, self.unpriced_h)
@@ -147,7 +155,7 @@ class CostRow:
     def as_json(self) -> Json:
         """With the money of the group spelled out."""
         money = money_json(self.dollars, self.times, self.unpriced_h)
-        rest = {"unpriced_h": self.unpriced_h, "unknown_why": self.unknown_why}
+        rest = {"unpriced_h": self.unpriced_h, "unknown_why": unknown_why(money["buckets"])}
         return {"name": self.name, "gpus": self.gpus, **money, **rest}
 
 
@@ -168,7 +176,7 @@ class GpuCost:
     usd_per_h: Decimal | Unknown
     price_words: str
 
-    @property
+    @cached_property
     def buckets(self) -> Mapping[Bucket, Decimal | Unknown]:
         """Dollars by bucket, as far as they are known."""
         return known_buckets(self.dollars, self.times)
@@ -180,8 +188,11 @@ class GpuCost:
 
     def as_json(self) -> Json:
         """With the money of the device spelled out."""
-        own = {name: value for name, value in vars(self).items() if name not in {"times", "dollars"}}
-        return own | money_json(self.dollars, self.times) | {"unknown_why": self.unknown_why}
+        money = money_json(self.dollars, self.times)
+        return {n: getattr(self, n) for n in _OF_GPU} | money | {"unknown_why": unknown_why(money["buckets"])}
+
+
+_OF_GPU = tuple(f.name for f in fields(GpuCost) if f.name not in {"times", "dollars"})
 
 
 @dataclass(frozen=True)
@@ -242,6 +253,11 @@ class CostStatement:
         """Dollars by bucket, as far as they are known."""
         return known_buckets(self.dollars, self.times, self.unpriced_h)
 
+    @cached_property
+    def gpu_rows(self) -> Mapping[str, GpuCost]:
+        """The rows of devices by the name of the device."""
+        return {device_name(row.gpu_uuid, row.gpu_instance_id): row for row in self.by_gpu}
+
     @property
     def by_asked(self) -> tuple[CostRow, ...]:
         """The bill by the dimension asked for, by namespace where none was."""
@@ -266,7 +282,7 @@ class CostStatement:
         head |= {"end_utc": iso(self.end_ms), "wall_h": self.wall_h, "gpus": self.gpus, "samples": self.samples}
         spent = {"paid_low_usd": self.paid_low_usd, "paid_high_usd": self.paid_high_usd}
         written = {*head, *spent, "times", "dollars", "projection", "phases_pct", "by", "showback"}
-        rest = {name: value for name, value in vars(self).items() if name not in written}
+        rest = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in written}
         rest |= {f"by_{self.by}": self.showback} if self.by and self.by not in ALWAYS else {}
         head |= money_json(self.dollars, self.times, self.unpriced_h)
         return head | spent | projected | {"phases": self.phases_pct} | rest

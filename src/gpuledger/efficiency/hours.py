@@ -15,8 +15,9 @@ from gpuledger.lake.names import Names
 from gpuledger.ledger.cells import classify
 from gpuledger.ledger.fleet_hours import SUMS
 from gpuledger.ledger.gpu_hours import SUMS as _SUMS
-from gpuledger.ledger.read.adding import Sums, apart, distinct
+from gpuledger.ledger.read.adding import apart, distinct
 from gpuledger.ledger.read.columns import Rows, joined, kept
+from gpuledger.ledger.read.key_sums import Sums
 from gpuledger.ledger.read.rollup import state_codes
 from gpuledger.physics.evidence import ModelFacts, kinds_of, work
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, PPM, Unknown, ratio

@@ -173,7 +173,7 @@ def _edges(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     facts = pipe_facts()
     stands = np.maximum(sums["counters_ms"][rows], 1.0)
-    active = {p: sums[p][rows] for p in PIPES if p in rates.per_activity}
+    active = {p: sums[p][rows] for p in PIPES if p in rates.per_activity and sums[p].any()}  # most pipes are not used
     clock = np.maximum(_over(sums["clock_mhz_ms"][rows], sums["clock_ms"][rows], _rated_mhz(gpu)), 1.0)
     # Activity below the noise is mostly the driver's own housekeeping: it counts at the high end only.
     heard = {p: np.where(v >= facts.noise_ratio * 1e6 * clock * stands, v, 0.0) for p, v in active.items()}

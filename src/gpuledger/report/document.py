@@ -17,6 +17,29 @@ T = TypeVar("T")
 Tone = Literal["plain", "lead", "strong", "note", "warning", "dim"]
 
 
+class Later(Sequence[T]):
+    """Blocks that are made when they are first looked at: the JSON of a document needs none of its tables."""
+
+    def __init__(self, make: Callable[[], Sequence[T]]) -> None:
+        self._make = make
+
+    @cached_property
+    def _made(self) -> Sequence[T]:
+        return self._make()
+
+    @overload
+    def __getitem__(self, place: int) -> T: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[T]: ...
+
+    def __getitem__(self, place: int | slice) -> T | Sequence[T]:
+        return self._made[place]
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+
 @dataclass(frozen=True)
 class KeyFigure:
     """A figure at the top; `range` is empty where it is one number."""
@@ -136,29 +159,6 @@ class Section:
     title: str
     blocks: Sequence[Block]
     part: str = ""
-
-
-class OnDemand(Sequence[T]):
-    """Sections or blocks that are made when they are first looked at: an answer in JSON needs none of them."""
-
-    def __init__(self, make: Callable[[], Sequence[T]]) -> None:
-        self._make = make
-
-    @cached_property
-    def _made(self) -> Sequence[T]:
-        return self._make()
-
-    @overload
-    def __getitem__(self, place: int) -> T: ...
-
-    @overload
-    def __getitem__(self, place: slice) -> Sequence[T]: ...
-
-    def __getitem__(self, place: int | slice) -> T | Sequence[T]:
-        return self._made[place]
-
-    def __len__(self) -> int:
-        return len(self._made)
 
 
 @dataclass(frozen=True)

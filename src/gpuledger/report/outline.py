@@ -16,7 +16,7 @@ from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.errors import UnknownName
 from gpuledger.ledger.read.owners import By
 from gpuledger.report.charts import chart_names
-from gpuledger.report.document import Block, Chart, KeyFigure, Prose, Section, Terms, tables
+from gpuledger.report.document import Block, Chart, KeyFigure, Later, Prose, Section, Terms, tables
 from gpuledger.report.tables import Table, TableKind, build_table, field_of
 from gpuledger.report.written import STYLES, write
 from gpuledger.units import Range, Unknown
@@ -79,14 +79,18 @@ class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         places: int | None = None,
     ) -> Section:
         """A section: words, `charts`, tables filled from `rows` except those to `leave`, and what comes after."""
-        lead = [Prose(kind.text, "lead")] if kind.text else []
-        made = tables([self.table(name, rows, places) for name in kind.tables if name not in leave])
-        return Section(kind.id, kind.title, [*lead, *charts, *made, *after])
+
+        def blocks() -> list[Block]:
+            lead = [Prose(kind.text, "lead")] if kind.text else []
+            made = tables([self.table(name, rows, places) for name in kind.tables if name not in leave])
+            return [*lead, *charts, *made, *after]
+
+        return Section(kind.id, kind.title, Later(blocks))
 
 
-def charts_of(document: str, section: str, subject: object) -> list[Chart]:
+def charts_of(document: str, section: str, subject: object) -> Sequence[Chart]:
     """The charts registered for a section, drawn from the subject."""
-    return [Chart(name, subject) for name in chart_names(document, section)]
+    return Later(lambda: [Chart(name, subject) for name in chart_names(document, section)])
 
 
 @cache

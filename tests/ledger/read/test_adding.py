@@ -8,7 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuledger.ledger.read.adding import Accumulator, Sums, added, distinct, runs
+from gpuledger.ledger.read.adding import Accumulator, added, distinct, exact_total, grouped, runs
+from gpuledger.ledger.read.key_sums import Sums
 
 HUGE = (1 << 63) - 1
 ROWS = st.lists(
@@ -102,3 +103,29 @@ def test_rows_that_stand_in_order_are_left_alone() -> None:
 @given(st.lists(st.integers(-5, 5)))
 def test_distinct_is_what_a_set_says(values: list[int]) -> None:
     assert distinct(np.array(values, dtype=np.int64)).tolist() == sorted(set(values))
+
+
+@given(ROWS)
+@settings(deadline=None)
+def test_grouped_sums_are_those_of_each_key(rows: list[tuple[int, int, int]]) -> None:
+    a, b, values = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+    small = values >> 6  # so that no sum of up to 40 passes 2**63; running totals over all rows still may
+    (keys, others), sums = grouped([a, b], {"sum": small, "again": small, "none": np.zeros_like(small)})
+    found = dict(zip(zip(keys.tolist(), others.tolist(), strict=True), sums["sum"].tolist(), strict=True))
+    wanted: dict[tuple[int, int], int] = defaultdict(int)
+    for one, other, value in zip(a.tolist(), b.tolist(), small.tolist(), strict=True):
+        wanted[one, other] += value
+    assert found == wanted
+    assert sums["again"].tolist() == sums["sum"].tolist()
+    assert not sums["none"].any()
+
+
+def test_running_totals_that_pass_the_largest_number_change_no_sum() -> None:
+    huge = np.array([1 << 62, 1 << 62, 1 << 62, 5], dtype=np.int64)
+    (keys,), sums = grouped([np.array([0, 1, 2, 2])], {"sum": huge})
+    assert dict(zip(keys.tolist(), sums["sum"].tolist(), strict=True)) == {0: 1 << 62, 1: 1 << 62, 2: (1 << 62) + 5}
+
+
+@given(st.lists(st.integers(0, HUGE), max_size=40))
+def test_a_total_is_exact_however_large(values: list[int]) -> None:
+    assert exact_total(np.array(values, dtype=np.int64)) == sum(values)

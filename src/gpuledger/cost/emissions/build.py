@@ -10,7 +10,7 @@ from typing import Unpack
 from gpuledger.catalog.regions import Place
 from gpuledger.cost import figures
 from gpuledger.cost.build import Terms, statement_and_bill
-from gpuledger.cost.charges import Charge, grouped, row_of
+from gpuledger.cost.charges import Charge, grouped
 from gpuledger.cost.dies import SHARED_MS
 from gpuledger.cost.emissions.by_hour import energy_by_hour
 from gpuledger.cost.emissions.factors import Factor, factor_of
@@ -18,6 +18,7 @@ from gpuledger.cost.emissions.hourly import HourlyIntensity, read_hourly
 from gpuledger.cost.emissions.places import Whereabouts
 from gpuledger.cost.emissions.readings import Readings, read_readings
 from gpuledger.cost.emissions.statement import EnergyRow, EnergyStatement, RegionEnergy
+from gpuledger.cost.grouping import parts_of, row_of
 from gpuledger.cost.inventories.settling import inventory_of
 from gpuledger.cost.inventory import Inventory
 from gpuledger.cost.judged import at_least, known_waste
@@ -114,7 +115,7 @@ def energy_statement(
 
 
 def _row(name: str, members: Sequence[Charge], found: Emitted) -> EnergyRow:
-    money = row_of(name, members)
+    money = row_of(name, parts_of(members))
     paid = money.dollars if isinstance(money.dollars, Unknown) else money.dollars.paid_usd
     carbon, unplaced = carbon_of(members, found)
     drew = {c.device.gpu_uuid for c in members if c.sums.get("energy_ms", 0)}

@@ -14,10 +14,10 @@ import numpy as np
 
 _HALF_BITS = 32
 _HALF = 1 << _HALF_BITS
-_EXACT = 1 << 53  # whole numbers up to here are floats without rounding
 _SPLIT_FROM = 1 << 42  # up to here, two million rows add up below 2**63
 _HIGH = " high"
 _NEW_ROWS = 1 << 11
+_FIRST = 64
 Table = tuple[list[np.ndarray], dict[str, np.ndarray]]  # keys, and columns by name
 
 
@@ -56,6 +56,29 @@ def added(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
     return high.astype(np.float64) * _HALF + low.astype(np.float64)
 
 
+def some(values: np.ndarray) -> bool:
+    """Whether there is anything but zeros; mostly the first rows tell."""
+    return bool(values[:_FIRST].any() or values.any())
+
+
+def _run_sums(values: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """The sum of each run of whole numbers, as the difference of running totals: twice as fast as `reduceat`.
+
+    A running total may pass 2**63 and begin again from below; the differences do not notice.
+    """
+    last = np.append(starts[1:], len(values)) - 1
+    totals = np.cumsum(values)[last]
+    return np.diff(totals, prepend=0)
+
+
+def exact_total(values: np.ndarray) -> int:
+    """The sum of whole numbers from 0 on, however large."""
+    if int(values.max(initial=0)) < (1 << 62) // max(len(values), 1):
+        return int(values.sum())
+    low, high = _split(values)
+    return (int(high.sum()) << _HALF_BITS) + int(low.sum())
+
+
 def grouped(
     keys: list[np.ndarray], columns: Mapping[str, np.ndarray], ends: Mapping[str, np.ufunc] = MappingProxyType({})
 ) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
@@ -72,10 +95,13 @@ def grouped(
         same = made.get((id(values), how))
         if same is not None:  # times known are mostly the time observed: one array under many names
             out[name] = same
-        elif name not in ends and not values.any():  # most columns of most fleets are zero
-            out[name] = np.zeros(len(starts), values.dtype)
+        elif name not in ends and not some(values):  # most columns of most fleets are zero
+            out[name] = made[id(values), how] = np.zeros(len(starts), values.dtype)
         else:
-            out[name] = made[id(values), how] = how.reduceat(values if order is None else values[order], starts)
+            in_order = values if order is None else values[order]
+            whole = how is np.add and values.dtype == np.int64
+            made[id(values), how] = _run_sums(in_order, starts) if whole else how.reduceat(in_order, starts)
+            out[name] = made[id(values), how]
     first = starts if order is None else order[starts]
     return [key[first] for key in keys], out
 
@@ -114,9 +140,9 @@ class Accumulator:
         rows = self._rows[place if all_met else place[met]]
         follow = all_met and bool((np.diff(rows) == 1).all())  # the same GPUs day after day
         at = slice(int(rows[0]), int(rows[0]) + len(rows)) if follow else rows
-        some = {id(values): bool(values.any()) for values in apart(sums.values())}  # most columns are zero
+        filled = {id(values) for values in apart(sums.values()) if some(values)}  # most columns are zero
         for name, values in sums.items():
-            if name in self._ends or some[id(values)]:
+            if name in self._ends or id(values) in filled:
                 into = self._columns[name]
                 into[at] = self._ends.get(name, np.add)(into[at], values if all_met else values[met])
         if not all_met:
@@ -231,63 +257,3 @@ def _combined(first: Sequence[np.ndarray], second: Sequence[np.ndarray]) -> tupl
             key, other, width = np.searchsorted(held, key), np.searchsorted(held, other), len(held)
         key, other, width = key * size + mine + 1, other * size + theirs + 1, width * size
     return key, other
-
-
-class Sums:
-    """Sums of named columns by several keys, over pieces that come one after the other."""
-
-    def __init__(self) -> None:
-        self._keys: list[list[np.ndarray]] = []
-        self._halves: list[dict[str, tuple[np.ndarray, np.ndarray]]] = []
-
-    def add(self, keys: Sequence[np.ndarray], columns: Mapping[str, np.ndarray]) -> None:
-        """Take a piece of at least one row. Keys are whole numbers."""
-        lows = [int(key.min()) for key in keys]
-        sizes = [int(key.max()) - low + 1 for key, low in zip(keys, lows, strict=True)]
-        code = np.zeros(len(keys[0]), dtype=np.int64)
-        for key, low, size in zip(keys, lows, sizes, strict=True):
-            code = code * size + (key - low)
-        held, first, code = _numbered(code, math.prod(sizes))
-        most = int(np.bincount(code).max())
-        self._keys.append([key[first] for key in keys])
-        # Times known are mostly the time observed: one array under many names.
-        made = {id(values): _halves(code, values, held, most) for values in apart(columns.values())}
-        self._halves.append({name: made[id(values)] for name, values in columns.items()})
-
-    def total(self) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
-        """The keys, and each column's sums as floats; no order is promised."""
-        keys = [np.concatenate(parts) for parts in zip(*self._keys, strict=True)]
-        if not keys:
-            return [], {}
-        order, starts = runs([key - key.min() for key in keys])
-        group = np.zeros(len(keys[0]), dtype=np.int64)
-        group[starts] = 1
-        place = np.empty(len(group), dtype=np.int64)
-        place[slice(None) if order is None else order] = np.cumsum(group) - 1
-        first = starts if order is None else order[starts]
-        out = {}
-        for name in self._halves[0]:
-            halves = (np.concatenate([piece[name][half] for piece in self._halves]) for half in (0, 1))
-            high, low = (np.bincount(place, half, len(starts)) for half in halves)
-            out[name] = high * _HALF + low
-        return [key[first] for key in keys], out
-
-
-def _numbered(code: np.ndarray, width: int) -> tuple[int, np.ndarray, np.ndarray]:
-    """How many codes there are, a row of each, and the codes counted from 0 on without a hole."""
-    if width > len(code):
-        _, first, number = np.unique(code, return_index=True, return_inverse=True)
-        return len(first), first, number.reshape(-1)
-    row = np.full(width, -1, dtype=np.int64)
-    row[code] = np.arange(len(code))
-    held = row >= 0
-    return int(held.sum()), row[held], (np.cumsum(held) - 1)[code]
-
-
-def _halves(code: np.ndarray, values: np.ndarray, size: int, most: int) -> tuple[np.ndarray, np.ndarray]:
-    """High and low halves of the sums by code, each without rounding; no code has more rows than `most`."""
-    top = int(values.max())
-    if top < _EXACT // most:
-        return np.zeros(size), np.bincount(code, values, size) if top else np.zeros(size)
-    high, low = (np.bincount(code, half, size) for half in (values >> _HALF_BITS, values & (_HALF - 1)))
-    return high, low

@@ -5,9 +5,9 @@ Read from Arrow's buffers: Arrow's own ways to NumPy import pandas where it is i
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +16,12 @@ import pyarrow.parquet as pq
 
 from gpuledger.lake.names import Names, present
 from gpuledger.ledger.lines import BEFORE, KNOWN, OBSERVED
+from gpuledger.ledger.read.adding import some
 from gpuledger.units import PPM
 
 # A file's rows: numbers by column; a label is the number of its text in `Names`, -1 where there is none.
 Rows = dict[str, np.ndarray]
+_Read = tuple[pa.Table, Rows]
 _AHEAD = 2
 
 
@@ -46,13 +48,30 @@ class Wanted:
 
 def read_files(files: Iterable[str], wanted: Wanted) -> Iterator[tuple[str, Rows]]:
     """Whole files one after the other. The next ones are read while one is in use: reading needs little of Python."""
-    waiting = deque[_Reading]()
-    for file in files:
-        waiting.append(_Reading(file, wanted))
-        if len(waiting) > _AHEAD:
-            yield waiting.popleft().rows()
-    while waiting:
-        yield waiting.popleft().rows()
+    waiting = deque[tuple[str, Future[_Read]]]()
+    pool = ThreadPoolExecutor(_AHEAD)
+    try:
+        for file in files:
+            waiting.append((file, pool.submit(_read, file, wanted)))
+            if len(waiting) > _AHEAD:
+                yield _labelled(*waiting.popleft(), wanted)
+        while waiting:
+            yield _labelled(*waiting.popleft(), wanted)
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _read(file: str, wanted: Wanted) -> _Read:
+    """A file and its numbers; one of few rows takes longer when each of its columns is a task of its own."""
+    with _opened(file, wanted) as part:
+        table = part.read(columns=wanted.columns, use_threads=False)
+    return table, _numbers(table, wanted)
+
+
+def _labelled(file: str, reading: Future[_Read], wanted: Wanted) -> tuple[str, Rows]:
+    """The file and its rows, or what went wrong. Labels are numbered here: two threads would count them twice."""
+    table, numbers = reading.result()
+    return file, _labels(table, wanted) | numbers
 
 
 def read_groups(files: Iterable[str], wanted: Wanted) -> Iterator[tuple[str, Rows]]:
@@ -71,34 +90,6 @@ def _opened(file: str, wanted: Wanted) -> pq.ParquetFile:
     except KeyError:  # an older file lacks one
         there = pq.read_schema(file).names
         return pq.ParquetFile(file, read_dictionary=[name for name in wanted.labels if name in there])
-
-
-class _Reading(threading.Thread):
-    """One file on its way."""
-
-    def __init__(self, file: str, wanted: Wanted) -> None:
-        super().__init__(daemon=True)
-        self._file = file
-        self._wanted = wanted
-        self._table, self._rows = pa.table({}), Rows()
-        self._error: Exception | None = None
-        self.start()
-
-    def run(self) -> None:
-        """Read it; a file of few rows takes longer when each of its columns is a task of its own."""
-        try:
-            with _opened(self._file, self._wanted) as part:
-                table = part.read(columns=self._wanted.columns, use_threads=False)
-            self._table, self._rows = table, _numbers(table, self._wanted)
-        except Exception as error:  # noqa: BLE001  (raised again where the file is wanted)
-            self._error = error
-
-    def rows(self) -> tuple[str, Rows]:
-        """The file and its rows, or what went wrong. Labels are numbered here: two threads would count them twice."""
-        self.join()
-        if self._error:
-            raise self._error
-        return self._file, _labels(self._table, self._wanted) | self._rows
 
 
 def table_rows(table: pa.Table, wanted: Wanted) -> Rows:
@@ -124,16 +115,20 @@ def _labels(table: pa.Table, wanted: Wanted) -> Rows:
 
 
 def _numbers(table: pa.Table, wanted: Wanted) -> Rows:
+    """The numbers of a file. Columns of zeros are one array, and so are times that are all of the time observed."""
     size, there, rows = table.num_rows, set(table.column_names), Rows()
     observed = _whole(table[OBSERVED]) if wanted.knows and OBSERVED in there and size else None
+    zero = np.zeros(size, np.int64)
+    zero.flags.writeable = False
     for name in (*wanted.numbers, *wanted.maybe):
         found = name if name in there else BEFORE.get(name, name)
         if found not in there or not size:
-            rows[name] = np.full(size, np.nan if name in wanted.maybe else 0)
-        elif observed is not None and name in KNOWN and table[found].null_count:
-            rows[name] = _filled(table[found], observed)
+            rows[name] = np.full(size, np.nan) if name in wanted.maybe else zero
+        elif observed is not None and (name in KNOWN or name == OBSERVED):
+            rows[name] = _time_known(table[found], observed, zero)
         else:
-            rows[name] = _whole(table[found])
+            values = _whole(table[found])
+            rows[name] = values if some(values) else zero
     return rows
 
 
@@ -142,12 +137,16 @@ def _whole(column: pa.ChunkedArray) -> np.ndarray:
     return np.concatenate(parts) if len(parts) != 1 else parts[0]
 
 
-def _filled(column: pa.ChunkedArray, observed: np.ndarray) -> np.ndarray:
+def _time_known(column: pa.ChunkedArray, observed: np.ndarray, zero: np.ndarray) -> np.ndarray:
     """A time known: where NULL, all of the time observed. In milliseconds, so it passes a float without rounding."""
     if column.null_count == len(column):
         return observed
     known = _whole(column)
-    return np.where(np.isnan(known), observed, known).astype(np.int64)
+    if column.null_count:
+        return np.where(np.isnan(known), observed, known).astype(np.int64)
+    if not some(known):
+        return zero
+    return observed if known[0] == observed[0] and np.array_equal(known, observed) else known
 
 
 def as_numbers(values: pa.Array) -> np.ndarray:

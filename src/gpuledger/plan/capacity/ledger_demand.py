@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpuledger.cost.buckets import NUMBERS, boards_of, divide
-from gpuledger.cost.pieces import Device, kinds_of_rows, read_devices
+from gpuledger.cost.pieces import Device, read_devices
+from gpuledger.cost.rating import kinds_of_rows
 from gpuledger.errors import NothingFound
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.adding import Accumulator, runs

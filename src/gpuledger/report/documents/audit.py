@@ -20,7 +20,7 @@ from gpuledger.report.document import (
     Document,
     Fold,
     Heading,
-    OnDemand,
+    Later,
     Prose,
     Section,
     Terms,
@@ -88,9 +88,9 @@ def audit_document(audit: AuditStatement, name: str = NAME) -> Document:
         notes=[*inventory_warnings(audit.cost.inventory), *notes],
         facts=_facts(audit.cost),
         figures=outline.key_figures(view),
-        summary=[_small_bill(view), *first_steps(audit)],
-        sections=OnDemand(lambda: _sections(audit, view)),
-        screen=OnDemand(lambda: _screen(audit, view)),
+        summary=Later(lambda: [_small_bill(view), *first_steps(audit)]),
+        sections=_sections(audit, view),
+        screen=Later(lambda: _screen(audit, view)),
         screen_notes=False,
         data=lambda: to_json(audit),
         files=files(audit),
@@ -171,12 +171,14 @@ def _order(audit: AuditStatement) -> list[int]:
 def _sections(audit: AuditStatement, view: Row) -> list[Section]:
     outline, before = load_outline(NAME), audit.cost.previous
     asked = not (isinstance(before, Unknown) and before.why == NOT_ASKED)
-    after: dict[str, list[Block]] = {
-        "how": [_recommendation(i, r, mark(r, audit), audit) for i, r in enumerate(audit.recommendations, 1)],
+    after: dict[str, Sequence[Block]] = {
+        "how": Later(
+            lambda: [_recommendation(i, r, mark(r, audit), audit) for i, r in enumerate(audit.recommendations, 1)]
+        ),
         "savings": [Prose(str(audit.savings))]
         if isinstance(audit.savings, Unknown)
         else [Bullets(audit.savings.words, "Which overlap, which add up, which compound")],
-        "who": owner_blocks(NAME, view, audit.cost.by, IN_WHO),
+        "who": Later(lambda: owner_blocks(NAME, view, audit.cost.by, IN_WHO)),
         "before": [Prose(str(before))] if isinstance(before, Unknown) else [Bullets(before.words)],
     }
     paid = audit.cost.paid_usd

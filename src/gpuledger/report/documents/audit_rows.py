@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from heapq import nsmallest
 from typing import Any
 
 from gpuledger.advice.orientation import Orientation
@@ -23,7 +24,6 @@ from gpuledger.cost.projections import Projection
 from gpuledger.cost.savings import CASES, Spread
 from gpuledger.cost.statement import BUCKETS, Bucket, CostStatement, Dollars
 from gpuledger.efficiency.naming import gpu_name
-from gpuledger.lake.batch import device_name
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.plain_text import csv_text
 from gpuledger.report.adding import shares_adding_up
@@ -176,7 +176,7 @@ def where(r: Recommendation) -> str:
 
 def devices_named(r: Recommendation, audit: AuditStatement) -> str:
     """The GPUs a recommendation names, the most expensive waste first."""
-    rows = {device_name(row.gpu_uuid, row.gpu_instance_id): row for row in audit.cost.by_gpu}
+    rows = audit.cost.gpu_rows
 
     def rank(name: str) -> tuple[Decimal, str]:
         dollars = rows[name].dollars if name in rows else None
@@ -185,8 +185,9 @@ def devices_named(r: Recommendation, audit: AuditStatement) -> str:
     def shown_as(name: str) -> str:
         return gpu_name(rows[name], rows[name].gpu_instance_id) if name in rows else device(name)
 
-    names = sorted(dict.fromkeys(name for t in r.targets for name in t.devices), key=rank)
-    return f"GPUs: {some([shown_as(n) for n in names], NAMED)}" if names else "No GPU is named"
+    names = {name for t in r.targets for name in t.devices}
+    first = nsmallest(NAMED, names, key=rank)
+    return f"GPUs: {some([shown_as(n) for n in first], NAMED, of=len(names))}" if names else "No GPU is named"
 
 
 def worth(r: Recommendation) -> str:

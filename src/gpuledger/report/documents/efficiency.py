@@ -12,7 +12,7 @@ from gpuledger.efficiency.health import HealthRow, health_words
 from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow, RoiRow, to_json
 from gpuledger.ledger.read.owners import By
 from gpuledger.plain_text import csv_text
-from gpuledger.report.document import Block, Bullets, Document, Figures, KeyFigure, Prose, Section, Terms
+from gpuledger.report.document import Block, Bullets, Document, Figures, KeyFigure, Later, Prose, Section, Terms
 from gpuledger.report.documents import document_for
 from gpuledger.report.outline import TABLE, charts_of, load_outline, owner_blocks, owner_table
 from gpuledger.report.tables import Table, csv_table, make_table
@@ -48,9 +48,9 @@ def efficiency_document(
     s, outline = statement, load_outline(NAME)
     view = EfficiencyView(s, limits or load_thresholds())
     shown = frozenset({By.NAMESPACE})
-    after: dict[str, list[Block]] = {
+    after: dict[str, Sequence[Block]] = {
         "health": [Prose(health_words(s.health))],
-        "namespaces": owner_blocks(NAME, s, s.by, shown),
+        "namespaces": Later(lambda: owner_blocks(NAME, s, s.by, shown)),
     }
     sections = [
         outline.section(kind, s, charts_of(NAME, kind.id, view), after.get(kind.id, ()), (TABLE,))
@@ -64,9 +64,9 @@ def efficiency_document(
         headline=headline(s),
         facts=facts(s),
         figures=key_figures(s),
-        summary=_summary(s, comparison),
+        summary=Later(lambda: _summary(s, comparison)),
         sections=[*sections, *_back(s)],
-        screen=_screen(s),
+        screen=Later(lambda: _screen(s)),
         data=lambda: to_json(s),
         files={name: lambda name=name: csv_text(csv_rows(name, s)) for name in FILES},  # type: ignore[misc]
         main_table="per_gpu",
