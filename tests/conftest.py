@@ -16,6 +16,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from valid_charts import valid_charts
+
+__all__ = ["valid_charts"]
+
 os.environ["GPULEDGER_CONFIG"] = ""  # no settings of the machine's user; tests of settings take this away
 
 settings.register_profile("search", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -46,19 +50,13 @@ os.fsync = _reach_no_disk  # programs that tests start, and all that is killed, 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Ten thousand tests stay to the end: the garbage collector need not look at them again and again."""
+    """Ten thousand tests stay to the end: the garbage collector need not look at them again and again, nor then."""
     gc.disable()
     try:
         return (yield)
     finally:
-        gc.collect()
         gc.freeze()
         gc.enable()
-
-
-def pytest_unconfigure() -> None:
-    """What is left at the end goes as it always does."""
-    gc.unfreeze()
 
 
 def _on_scale(path: Path) -> bool:

@@ -6,7 +6,8 @@ A folder has the charts of one document, so that drawing it does not load those 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -78,10 +79,20 @@ def chart_names(document: str, section: str | None = None) -> list[str]:
     return [name for _, name in sorted(found)]
 
 
+@contextmanager
+def unchecked() -> Iterator[None]:
+    """Draw without Altair checking every piece against its schema: the tests do that, and it takes time."""
+    from altair.utils.schemapi import debug_mode
+
+    with debug_mode(False):
+        yield
+
+
 def drawing(name: str, subject: object, theme: Theme) -> Drawing | None:
     """The chart called `name`, drawn from its document's subject."""
     need_charts()
-    return CHARTS.get(name).draw(subject, theme)
+    with unchecked():
+        return CHARTS.get(name).draw(subject, theme)
 
 
 def chart(name: str, subject: object, theme: str = "light") -> alt.TopLevelMixin:
