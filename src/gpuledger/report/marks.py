@@ -22,8 +22,8 @@ else:
     alt = Later("altair")  # to know which charts there are, none need be drawn
 
 __all__ = [
-    "NOT_KNOWN", "Row", "along", "alt", "bar_row", "by_kind", "by_name", "clip", "corners", "empty", "halo", "layered",
-    "plottable", "range_of", "rows_of", "says", "spread", "stacked", "widest_gap",
+    "NOT_KNOWN", "Row", "along", "alt", "bar_row", "by_kind", "by_name", "clip", "corners", "empty", "fixed", "halo",
+    "layered", "plottable", "range_of", "rows_of", "says", "spread", "stacked", "widest_gap",
 ]  # fmt: skip
 Row = dict[str, Any]
 NOT_KNOWN = "not known"
@@ -56,6 +56,11 @@ def by_name(field: str, sort: list[str] | None = None, gaps: tuple[float, float]
 def along(field: str, scale: alt.Scale) -> alt.X:
     """Where a mark is or ends; its words have the figure, so it needs no axis."""
     return alt.X(f"{field}:Q", axis=None, scale=scale)
+
+
+def fixed(channel: Any, place: float | str) -> Any:
+    """A channel (x, y, size) that is the same for every row, in points."""
+    return channel(place)
 
 
 def by_kind(channel: Any, field: str, kinds: Mapping[str, Any], legend: Any = None) -> Any:
@@ -103,7 +108,7 @@ def empty(theme: Theme, words: str, height: int = 80) -> alt.Chart:
     return (
         alt.Chart(rows_of([{"words": words}]))
         .mark_text(size=theme.text_px + 2, color=theme.palette.muted, align="center", limit=800)
-        .encode(text=alt.Text("words:N"), x=alt.XValue(420), y=alt.YValue(height / 2))
+        .encode(text=alt.Text("words:N"), x=fixed(alt.XValue, 420), y=fixed(alt.YValue, height / 2))
         .properties(width=840, height=height)
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, along, alt, by_name, empty, halo, layered, rows_of, says
+from gpuledger.report.marks import Row, along, alt, by_name, empty, fixed, halo, layered, rows_of, says
 from gpuledger.report.written import percent, round_percent
 from gpuledger.units import Unknown
 
@@ -69,7 +69,7 @@ def draw(audit: AuditStatement, theme: Theme) -> Drawing:
         ),
         whole.mark_rule(color=theme.palette.target, strokeDash=[4, 4], aria=False).encode(x=along("at", scale)),
         whole.mark_text(color=theme.palette.target, align="center").encode(
-            x=along("at", scale), y=alt.YValue(-8), text=alt.Text("words:N")
+            x=along("at", scale), y=fixed(alt.YValue, -8), text=alt.Text("words:N")
         ),
         halo(
             theme,

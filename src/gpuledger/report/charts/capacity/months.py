@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpuledger.plan.capacity.words import BASES
 from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, by_kind, layered, rows_of, says
+from gpuledger.report.marks import Row, by_kind, fixed, layered, rows_of, says
 from gpuledger.report.written import gpus
 from gpuledger.units import Unknown
 
@@ -51,7 +51,7 @@ def draw(plan: CapacityPlan, theme: Theme) -> Drawing | None:
         at = alt.Y("gpus:Q", scale=scale)
         layers.append(there.mark_rule(color=p.target, strokeWidth=1.6, aria=False).encode(y=at))
         text = there.mark_text(color=p.target, align="left", dx=6, aria=False)
-        layers.append(text.encode(y=at, x=alt.XValue(WIDTH), text=alt.Text("words:N")))
+        layers.append(text.encode(y=at, x=fixed(alt.XValue, WIDTH), text=alt.Text("words:N")))
     words = "; ".join(str(r["label"]) for r in rows)
     subtitle = "All pools together, the demand that covers the hours of each month; the thin line is the range."
     return Drawing("GPUs needed by month", subtitle, f"Bars. {words}.", layered(*layers, width=WIDTH, height=HEIGHT))

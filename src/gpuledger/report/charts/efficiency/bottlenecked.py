@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuledger.efficiency.naming import gpu_name
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, alt, clip, corners, empty, layered, plottable, rows_of, says, spread
+from gpuledger.report.marks import Row, alt, clip, corners, empty, fixed, layered, plottable, rows_of, says, spread
 from gpuledger.report.written import gpus, plain, round_percent, whole, write
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _points(rows: list[Row], theme: Theme, many: bool) -> alt.LayerChart:
     pct = alt.Scale(domain=[0, 100])
     x = alt.X("util:Q", title="GPU utilization, mean %", scale=pct, axis=alt.Axis(**AXIS))
     y = alt.Y("rfu:Q", title="RFU by power, mean %", scale=pct, axis=alt.Axis(**AXIS))
-    size = alt.Size("count:Q", legend=None, scale=alt.Scale(range=[20, 500])) if many else alt.SizeValue(140)
+    size = alt.Size("count:Q", legend=None, scale=alt.Scale(range=[20, 500])) if many else fixed(alt.SizeValue, 140)
     layers = []
     for stuck, colour, shape in ((False, p.idle, "circle"), (True, p.bottlenecked, "triangle-up")):
         data = rows_of([r for r in rows if r["stuck"] is stuck])
@@ -144,7 +144,7 @@ def _labels(s: EfficiencyStatement, theme: Theme) -> list[alt.Chart]:
         ),
         base.mark_text(align="left", dx=5).encode(x=alt.X("lane:Q"), y=alt.Y("y:Q"), text=alt.Text("words:N")),
         heading.mark_text(align="left", dx=5, color=p.muted).encode(
-            x=alt.XValue(WIDTH * 1.04), y=alt.YValue(4), text=alt.Text("t:N")
+            x=fixed(alt.XValue, WIDTH * 1.04), y=fixed(alt.YValue, 4), text=alt.Text("t:N")
         ),
     ]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, alt, by_kind, empty, layered, plottable, rows_of, says, spread
+from gpuledger.report.marks import Row, alt, by_kind, empty, fixed, layered, plottable, rows_of, says, spread
 from gpuledger.report.written import amount, instant, percent, whole, write
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown
 
@@ -94,7 +94,7 @@ def _ends(found: list[tuple[float | None, str, str]], theme: Theme, gap: float) 
     return [
         alt.Chart(rows_of([{"y": y, "words": words}]))
         .mark_text(align="left", fontWeight="bold", color=theme.colour(role))
-        .encode(x=alt.XValue(WIDTH + 10), y=alt.Y("y:Q"), text=alt.Text("words:N"))
+        .encode(x=fixed(alt.XValue, WIDTH + 10), y=alt.Y("y:Q"), text=alt.Text("words:N"))
         for y, (_, role, words) in zip(places, known, strict=True)
     ]
 
@@ -105,7 +105,11 @@ def _hover(s: EfficiencyStatement, theme: Theme) -> list[alt.Chart]:
         return []
     rows = [{"at": h.start_ms, "to": _end_ms(h), "label": _hour_words(h)} for h in s.hours]
     strip = alt.Chart(rows_of(rows)).mark_rect(opacity=0, color=theme.palette.grid)
-    return [strip.encode(x=alt.X("at:T"), x2=alt.X2("to:T"), y=alt.YValue(0), y2=alt.Y2Value("height"), **says())]
+    return [
+        strip.encode(
+            x=alt.X("at:T"), x2=alt.X2("to:T"), y=fixed(alt.YValue, 0), y2=fixed(alt.Y2Value, "height"), **says()
+        )
+    ]
 
 
 def _hour_words(h: HourRow) -> str:
@@ -129,7 +133,7 @@ def _tflops(s: EfficiencyStatement, theme: Theme) -> alt.LayerChart:
     for place, role, _ in levels:
         if place is not None:
             rule = alt.Chart(rows_of([{"y": place}])).mark_rule(strokeDash=[2, 3], color=theme.colour(role), aria=False)
-            layers.append(rule.encode(y=alt.Y("y:Q"), x=alt.XValue(0), x2=alt.X2Value(WIDTH)))
+            layers.append(rule.encode(y=alt.Y("y:Q"), x=fixed(alt.XValue, 0), x2=fixed(alt.X2Value, WIDTH)))
     ends = [(place, role, f"{name} {whole(place or 0)}") for place, role, name in levels]
     mean = plottable(whole_fleet.realized_power_tflops)
     words = "By power" if mean is None else f"By power {whole(mean)}"

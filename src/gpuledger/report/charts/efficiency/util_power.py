@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import alt, by_kind, corners, empty, halo, layered, rows_of, says
+from gpuledger.report.marks import alt, by_kind, corners, empty, fixed, halo, layered, rows_of, says
 from gpuledger.report.written import amount, percent, plain, round_percent, tenth
 from gpuledger.units import Unknown
 
@@ -112,13 +112,19 @@ def _key(s: EfficiencyStatement, theme: Theme) -> alt.LayerChart:
         y=alt.Y("row:Q", axis=None, scale=alt.Scale(domain=[0, HEIGHT / 28], reverse=True))
     )
     dots = base.mark_point(filled=True, size=130, opacity=1, aria=False).encode(
-        x=alt.XValue(12),
+        x=fixed(alt.XValue, 12),
         color=alt.Color("class:N", legend=None),
         shape=alt.Shape("class:N", legend=None),
     )
-    words = base.mark_text(align="left", size=theme.text_px + 1).encode(x=alt.XValue(28), text=alt.Text("name:N"))
+    words = base.mark_text(align="left", size=theme.text_px + 1).encode(
+        x=fixed(alt.XValue, 28), text=alt.Text("name:N")
+    )
     return layered(
-        heading.encode(x=alt.XValue(4), y=alt.YValue(4), text=alt.Text("t:N")), dots, words, width=200, height=HEIGHT
+        heading.encode(x=fixed(alt.XValue, 4), y=fixed(alt.YValue, 4), text=alt.Text("t:N")),
+        dots,
+        words,
+        width=200,
+        height=HEIGHT,
     )
 
 

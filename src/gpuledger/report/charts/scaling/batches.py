@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, alt, layered, rows_of
+from gpuledger.report.marks import Row, alt, fixed, layered, rows_of
 from gpuledger.report.written import capital
 from gpuledger.units import Unknown
 
@@ -48,7 +48,7 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
         layers.append(mark.mark_rule(color=theme.palette.target, strokeDash=[4, 4], aria=False).encode(x=x))
         layers.append(
             mark.mark_text(color=theme.palette.target, align="left", dx=6, baseline="top").encode(
-                x=x, y=alt.YValue(2), text=alt.Text("words:N")
+                x=x, y=fixed(alt.YValue, 2), text=alt.Text("words:N")
             )
         )
     alt_text = "; ".join(str(r["label"]) for r in rows)

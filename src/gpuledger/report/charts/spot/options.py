@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.spot import shown_options
-from gpuledger.report.marks import Row, by_kind, clip, halo, layered, rows_of, says, spread
+from gpuledger.report.marks import Row, by_kind, clip, fixed, halo, layered, rows_of, says, spread
 from gpuledger.report.written import loose, usd
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def draw(plan: SpotPlan, theme: Theme) -> Drawing | None:
     deadline = alt.Chart(rows_of([{"at": plan.job.deadline_h, "label": "deadline"}]))
     line = deadline.mark_rule(strokeDash=[5, 4], color=p.muted).encode(x=alt.X("at:Q", scale=x_scale))
     name = deadline.mark_text(align="right", dx=-6, baseline="top", color=p.muted).encode(
-        x=alt.X("at:Q", scale=x_scale), y=alt.YValue(2), text=alt.Text("label:N")
+        x=alt.X("at:Q", scale=x_scale), y=fixed(alt.YValue, 2), text=alt.Text("label:N")
     )
     marks = [*([] if far else [line, name]), costs, times, points, *_names(theme, rows, wide, tall)]
     drawn = layered(*marks, width=WIDTH, height=HEIGHT)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpuledger.plan.tco.statement import Path, TcoPlan
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, alt, halo, layered, rows_of, spread
+from gpuledger.report.marks import Row, alt, fixed, halo, layered, rows_of, spread
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
@@ -92,5 +92,7 @@ def _names(theme: Theme, paths: list[Path], end: float, tall: float) -> list[alt
         {"at": at, "name": f"{p.name} ${_at_end(p, end):,.0f}"}
         for p, at in zip(order, spread(wanted, LABEL_PX, LABEL_PX / 2, HEIGHT - LABEL_PX / 2), strict=True)
     ]
-    chart = alt.Chart(rows_of(rows)).encode(x=alt.XValue(WIDTH), y=alt.Y("at:Q", scale=None), text=alt.Text("name:N"))
+    chart = alt.Chart(rows_of(rows)).encode(
+        x=fixed(alt.XValue, WIDTH), y=alt.Y("at:Q", scale=None), text=alt.Text("name:N")
+    )
     return [halo(theme, chart, align="left", dx=8, baseline="middle", color=theme.palette.ink, limit=ROOM_PX)]
