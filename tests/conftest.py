@@ -32,9 +32,10 @@ HERE = Path(__file__).parent
 SCALE = tuple(
     HERE / place
     for place in (
-        "agent", "bench/test_ray_crew.py", "crash", "e2e/test_notebooks.py", "e2e/test_plugin_example.py", "fuzz",
-        "lake/stores", "lake/test_ray_engine.py", "live/alerts/test_exactly_once.py", "live/test_real_scrape.py",
-        "release", "servers/test_real_prometheus.py",
+        "agent", "bench/test_ray_crew.py", "benchmarks/test_anomaly_score.py", "crash", "e2e/test_notebooks.py",
+        "e2e/test_plugin_example.py", "fuzz", "lake/stores", "lake/test_processes.py", "lake/test_ray_engine.py",
+        "live/alerts/test_exactly_once.py", "live/test_real_scrape.py", "recording/test_shared_devices.py", "release",
+        "servers/test_real_prometheus.py", "web/test_browser_live.py",
     )
 )  # fmt: skip
 TORCH = re.compile(r"^pytestmark = .*\bpytest\.mark\.torch\b", re.MULTILINE)
