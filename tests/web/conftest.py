@@ -34,7 +34,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory, fleet: Path) -> Path:
     return root
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def client(lake: Path) -> Iterator[TestClient]:
     """The dashboard of the lake, ready."""
     with TestClient(create_app(Views(LiveLake(lake)), every_s=0.1), base_url="http://localhost") as made:

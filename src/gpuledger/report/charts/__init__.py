@@ -9,6 +9,7 @@ import importlib.util
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gpuledger.errors import MissingExtra
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
     from gpuledger.report.theme import Theme
 
 
+@contextmanager
+def unchecked() -> Iterator[None]:
+    """Draw without Altair checking every piece against its schema: the tests do that, and it takes time."""
+    from altair.utils.schemapi import debug_mode
+
+    with debug_mode(False):
+        yield
+
+
 @dataclass(frozen=True)
 class Drawing:
     """A chart before it is rendered: `title` is the finding, `subtitle` the axes, `alt` the picture in words."""
@@ -28,6 +38,13 @@ class Drawing:
     subtitle: str
     alt: str
     body: Any
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """The body as Vega-Lite, made once for page and files: Altair copies all of a chart again and again for it."""
+        with unchecked():
+            made: dict[str, Any] = self.body.to_dict(validate=False)
+        return made
 
 
 Draw = Callable[[Any, "Theme"], "Drawing | None"]
@@ -77,15 +94,6 @@ def chart_names(document: str, section: str | None = None) -> list[str]:
         if kind.document == document and section in (None, kind.section)
     ]  # fmt: skip
     return [name for _, name in sorted(found)]
-
-
-@contextmanager
-def unchecked() -> Iterator[None]:
-    """Draw without Altair checking every piece against its schema: the tests do that, and it takes time."""
-    from altair.utils.schemapi import debug_mode
-
-    with debug_mode(False):
-        yield
 
 
 def drawing(name: str, subject: object, theme: Theme) -> Drawing | None:
