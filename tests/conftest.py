@@ -7,6 +7,7 @@ as many examples of every law.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import re
@@ -58,6 +59,7 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+        atexit.register(gc.unfreeze)  # libraries look for what is left over when Python ends
 
 
 def _on_scale(path: Path) -> bool:
