@@ -17,7 +17,8 @@ LAYOUTS = (
 times = st.datetimes(dt.datetime(2000, 1, 1), dt.datetime(2099, 1, 1))
 texts = st.one_of(
     st.builds(lambda at, layout: at.strftime(layout), times, st.sampled_from(LAYOUTS)),
-    st.builds(lambda at, upper: at.isoformat().upper() if upper else at.isoformat(" "), times, st.booleans()),
+    st.builds(lambda at, layout: at.strftime(layout).upper(), times, st.sampled_from(LAYOUTS)),  # case does not count
+    st.builds(lambda at, between: at.isoformat(between), times, st.sampled_from("T ")),
     st.text("0123456789/-:.T %[]", max_size=20),
 )
 
