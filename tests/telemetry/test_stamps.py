@@ -12,7 +12,7 @@ from gpuledger.telemetry.stamps import Fault, StampReader
 
 LAYOUTS = (
     "%m/%d/%y %H:%M", "%d.%m.%Y %H:%M:%S", "%d/%m/%Y %H:%M", "%Y/%m/%d %H:%M:%S.%f", "%Y%m%d", "%d-%b-%Y", "%H:%M %%",
-    "%Y-%m-%dt%H:%M", "%Y-%m-%d[%H]",
+    "%Y-%m-%dt%H:%M", "%Y-%m-%d[%H]", "%d.%m.%Y at %H:%M",
 )  # fmt: skip
 times = st.datetimes(dt.datetime(2000, 1, 1), dt.datetime(2099, 1, 1))
 texts = st.one_of(
