@@ -20,6 +20,8 @@ SLOWEST_MS = 60_000  # a machine may be busy
 expect.set_options(timeout=SLOWEST_MS)
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: apt-get install chromium")
 
+PHONE = {"width": 390, "height": 844}
+
 
 @contextmanager
 def chromium() -> Iterator[Browser]:

@@ -7,6 +7,7 @@ as many examples of every law.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import re
@@ -15,6 +16,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from valid_charts import valid_charts
+
+__all__ = ["valid_charts"]
 
 os.environ["GPULEDGER_CONFIG"] = ""  # no settings of the machine's user; tests of settings take this away
 
@@ -28,9 +33,10 @@ HERE = Path(__file__).parent
 SCALE = tuple(
     HERE / place
     for place in (
-        "agent", "bench/test_ray_crew.py", "crash", "e2e/test_notebooks.py", "e2e/test_plugin_example.py", "fuzz",
-        "lake/stores", "lake/test_ray_engine.py", "live/alerts/test_exactly_once.py", "live/test_real_scrape.py",
-        "release", "servers/test_real_prometheus.py",
+        "agent", "bench/test_ray_crew.py", "benchmarks/test_anomaly_score.py", "crash", "e2e/test_notebooks.py",
+        "e2e/test_plugin_example.py", "fuzz", "lake/stores", "lake/test_processes.py", "lake/test_ray_engine.py",
+        "live/alerts/test_exactly_once.py", "live/test_real_scrape.py", "recording/test_shared_devices.py", "release",
+        "servers/test_real_prometheus.py", "web/test_browser_live.py",
     )
 )  # fmt: skip
 TORCH = re.compile(r"^pytestmark = .*\bpytest\.mark\.torch\b", re.MULTILINE)
@@ -46,19 +52,14 @@ os.fsync = _reach_no_disk  # programs that tests start, and all that is killed, 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Ten thousand tests stay to the end: the garbage collector need not look at them again and again."""
+    """Ten thousand tests stay to the end: the garbage collector need not look at them again and again, nor then."""
     gc.disable()
     try:
         return (yield)
     finally:
-        gc.collect()
         gc.freeze()
         gc.enable()
-
-
-def pytest_unconfigure() -> None:
-    """What is left at the end goes as it always does."""
-    gc.unfreeze()
+        atexit.register(gc.unfreeze)  # libraries look for what is left over when Python ends
 
 
 def _on_scale(path: Path) -> bool:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import subprocess
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from casebook import A100, H100, case
 from yaml_subset import parse
 
 import gpuledger.advice.rules
-from gpuledger.advice.findings import find, find_all
+from gpuledger.advice.findings import Finding, find, find_all
 from gpuledger.advice.limits import load_limits
 from gpuledger.advice.rule import RULES, Gain, Rule, Snippet
 from gpuledger.catalog.gpus import load_gpus
@@ -32,9 +33,15 @@ def applies(rule: str, one) -> bool:
     return find(ALL[rule], one, LIMITS) is not None
 
 
+@cache
+def applying(name: str) -> frozenset[str]:
+    """The rules that apply to the case of that name."""
+    return frozenset(rule for rule in ALL if applies(rule, CASES[name]))
+
+
 @pytest.mark.parametrize("name", sorted(NAMED))
 def test_a_rule_applies_to_the_cases_that_name_it_and_to_no_others(name):
-    assert {one for one in CASES if applies(name, CASES[one])} == {one for one in CASES if name in MUST[one]}
+    assert {one for one in CASES if name in applying(one)} == {one for one in CASES if name in MUST[one]}
 
 
 def test_the_table_names_rules_that_exist():
@@ -43,8 +50,7 @@ def test_the_table_names_rules_that_exist():
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_rule_applies_somewhere_and_not_everywhere(name):
-    hits = [applies(name, one) for one in CASES.values()]
-    assert not all(hits)
+    assert not all(name in applying(one) for one in CASES)
     others = [f for f in Path(__file__).parent.glob("test_*.py") if f.name != Path(__file__).name]
     has_its_own = any(f'"{name}"' in f.read_text(encoding="utf-8") for f in others)
     assert name in NAMED or has_its_own, "neither case_table.py nor a test of its own shows where it applies"
@@ -60,15 +66,24 @@ def test_the_whole_vocabulary_is_covered():
     assert [word for word in VOCABULARY if word.casefold() not in said] == []
 
 
-def snippets() -> list[tuple[str, Snippet]]:
-    found = {(r.id, r.change.language): r.change for r in ALL.values()}
-    for one in CASES.values():
-        found |= {(f.rule.id, f.change.text[:40]): f.change for f in find_all([one], LIMITS)}
-    return [(key[0], change) for key, change in found.items()]
+@cache
+def findings(name: str) -> tuple[Finding, ...]:
+    return tuple(find_all([CASES[name]], LIMITS))
 
 
-@pytest.mark.parametrize(("name", "change"), snippets())
-def test_snippets_can_be_pasted(name, change):
+@pytest.mark.parametrize("name", ALL)
+def test_the_snippet_of_a_rule_can_be_pasted(name):
+    _can_be_pasted(name, ALL[name].change)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_snippets_can_be_pasted_once_filled_in(name):
+    for found in findings(name):
+        _can_be_pasted(found.rule.id, found.change)
+
+
+@cache
+def _can_be_pasted(name: str, change: Snippet) -> None:
     text = re.sub(r"\{\{\w+\}\}", "1", change.text)
     if change.language == "python":
         compile(text, name, "exec")
@@ -90,7 +105,7 @@ def test_a_broken_snippet_would_be_caught():
 @pytest.mark.parametrize("name", CASES)
 def test_findings_are_filled_in_and_within_the_buckets(name):
     one = CASES[name]
-    for found in find_all([one], LIMITS):
+    for found in findings(name):
         assert "{{" not in found.change.text
         assert any(c.isdigit() for c in found.reason.why)
         assert 0 <= found.alone.low <= found.alone.middle <= found.alone.high <= 1

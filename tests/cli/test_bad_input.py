@@ -594,6 +594,7 @@ class TestBrokenAndHugeFiles:
         ended = refused(cli, file, lake_before, "not UTF-8")
         assert "pyarrow" not in ended.err
 
+    @pytest.mark.scale
     @pytest.mark.parametrize("header", ["", NARROW + "\n"])
     def test_an_endless_line_is_refused_in_bounded_memory(self, tmp_path, header):
         file = tmp_path / "f.csv.gz"
@@ -604,6 +605,7 @@ class TestBrokenAndHugeFiles:
         assert not (tmp_path / "lake").exists()
         assert peak_mb < 500
 
+    @pytest.mark.scale
     def test_repeated_rows_are_dropped_in_bounded_memory(self, tmp_path):
         file = tmp_path / "f.csv.gz"
         rows = narrow(tmp_path / "f.csv", minutes("2026-03-02 00:00", 1000)).read_text().splitlines(keepends=True)

@@ -143,6 +143,7 @@ def test_show_lists_the_settings_of_alerts(cli, lake):
     assert found["alerts.rules.idle_held.fire"] == 30.0
 
 
+@pytest.mark.scale
 def test_killed_and_started_again_it_goes_on_and_ends_when_asked(cli, lake):
     def start():
         line = [sys.executable, "-m", "gpuledger", "watch", "--lake", "lake", "--every", "0.1s", "--json"]

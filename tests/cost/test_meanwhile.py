@@ -77,6 +77,7 @@ POSTS_ON = """
 """
 
 
+@pytest.mark.scale
 def test_an_audit_while_another_process_posts(tmp_path: Path, lake: Lake, capfd: pytest.CaptureFixture[str]) -> None:
     for i in range(400):  # a late sample in each day, part by part: every posting replaces every day's files
         late = [m for day in range(3) for m in (day * 1440 + 1 + i % 9 + i // 9 * 10,)]

@@ -54,6 +54,7 @@ assert "ours" in DEVICES.names()
 """
 
 
+@pytest.mark.scale
 def test_the_plugins_of_the_page_work(tmp_path):
     """The rule, the chart, the planner and the device; the source needs a format of its own."""
     page = (DOCS / "plugins.md").read_text(encoding="utf-8")

@@ -77,6 +77,7 @@ def test_a_fault_at_any_write_leaves_the_lake_as_before_or_after(tmp_path, monke
     assert fail_at > 5, "the faults never reached the commit"
 
 
+@pytest.mark.scale
 def test_killed_imports_lose_nothing_committed(tmp_path):
     """A real process is killed with SIGKILL at random moments, again and again."""
     lake = Lake(tmp_path / "lake")
@@ -313,6 +314,7 @@ def killed_at_its_commit(lake: Lake, file: Path) -> None:
     assert subprocess.run([sys.executable, "-c", code, str(lake.root), str(file)], check=False).returncode == 9
 
 
+@pytest.mark.scale
 @pytest.mark.parametrize("step", ["gpuledger.lake.layout.Lake._delete", "gpuledger.lake.staging._remove"])
 def test_clearing_up_after_a_kill_may_be_killed_itself(tmp_path, monkeypatch, step):
     lake, file = Lake(tmp_path / "lake"), write(tmp_path / "a.parquet", 1, 30, days=1)

@@ -14,6 +14,7 @@ import pytest
 import samples as make
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from merging import merge
 from written import write_samples
 
 from gpuledger.catalog.thresholds import load_thresholds
@@ -32,7 +33,7 @@ def books(lake: Lake) -> dict[str, list[dict]]:
     """Everything the ledger says, merged and in order."""
     ledger = Ledger(lake)
     days = [d.day for d in ledger.manifest().days]
-    out = {"lines": lines.merge([ledger.read("lines", d) for d in days]).to_pylist()}
+    out = {"lines": merge([ledger.read("lines", d) for d in days])}
     for name in TABLES[1:]:
         rows = [r for d in days for r in ledger.read(name, d).to_pylist()]
         out[name] = sorted(rows, key=lambda r: [str(v) for v in r.values()])

@@ -10,6 +10,7 @@ import pytest
 import samples as make
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from merging import merge
 from written import write_samples
 
 from gpuledger.lake.batch import COPY
@@ -18,7 +19,6 @@ from gpuledger.lake.jobs.adding import add_jobs
 from gpuledger.lake.jobs.claims import LABELS, Claim, settled
 from gpuledger.lake.jobs.store import read_claims, write_claims
 from gpuledger.lake.layout import Lake
-from gpuledger.ledger import lines
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.jobs.counts import added, words_of
 from gpuledger.ledger.jobs.holding import find_holdings
@@ -263,7 +263,7 @@ def test_hosts_are_found_without_their_domain_where_that_is_clear():
 
 def books(lake: Lake) -> list[dict]:
     ledger = Ledger(lake)
-    return lines.merge([ledger.read("lines", d.day) for d in ledger.manifest().days]).to_pylist()
+    return merge([ledger.read("lines", d.day) for d in ledger.manifest().days])
 
 
 @given(fleets(), tables(), st.data())

@@ -11,6 +11,7 @@ import pytest
 import samples as make
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from merging import merge
 
 from gpuledger.lake.batch import Batch
 from gpuledger.lake.parts import steady_of
@@ -62,7 +63,7 @@ def test_any_set_of_boards_posted_apart_merges_to_the_whole(limits, samples, ran
     cut = random.randrange(len(boards) + 1)
     parts = [[s for s in samples if s["gpu_uuid"] in some] for some in (boards[:cut], boards[cut:])]
     posted = [post(make.table(part), limits) for part in parts if part]
-    assert lines.merge([p.lines for p in posted]).equals(lines.merge([whole.lines]))
+    assert merge([p.lines for p in posted]) == merge([whole.lines])
     joined = spells.join(pa.concat_tables([p.spells for p in posted]))
     assert joined.equals(spells.join(whole.spells))
     held = [{tuple(r.items()) for r in p.pods.to_pylist()} for p in posted]
@@ -89,10 +90,11 @@ def test_small_blocks_change_nothing(limits, samples):
 def test_merging_is_the_same_in_any_order(limits, samples, random):
     boards = sorted({s["gpu_uuid"] for s in samples})
     parts = [post(make.table([s for s in samples if s["gpu_uuid"] == b]), limits).lines for b in boards]
-    straight = lines.merge(parts)
+    straight = merge(parts)
     random.shuffle(parts)
-    assert lines.merge(parts).equals(straight)
-    assert lines.merge([lines.merge(parts[:1]), *parts[1:]]).equals(straight)
+    assert merge(parts) == straight
+    first = pa.Table.from_pylist(merge(parts[:1]), schema=lines.arrow_schema())
+    assert merge([first, *parts[1:]]) == straight
 
 
 def _total(rows: list[dict], *columns: str) -> int:

@@ -14,10 +14,10 @@ from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow
 from gpuledger.errors import MissingExtra, UnknownName
 from gpuledger.physics.causes import LikelyCause
-from gpuledger.report.charts import Drawing, chart_names, drawing, need_charts
+from gpuledger.report.charts import Drawing, chart_names, drawing, need_charts, unchecked
 from gpuledger.report.charts.efficiency.bottlenecked import LABELS, SINGLE_LIMIT
 from gpuledger.report.documents.efficiency import EfficiencyView
-from gpuledger.report.render.pictures import compose, to_svg
+from gpuledger.report.render.pictures import compose, dressed, to_svg
 from gpuledger.report.theme import load_theme
 from gpuledger.report.written import NARROW
 from gpuledger.units import MS_PER_HOUR, Unknown
@@ -42,6 +42,15 @@ def spec(name: str, s: EfficiencyStatement, theme: str = "light") -> dict[str, A
         # Holding the statement keeps its id from being given to another.
         MADE[key] = s, compose(draw(name, s, theme), load_theme(theme)).to_dict(validate=True)
     return MADE[key][1]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_quick_way_to_vega_lite_is_altairs(statement, name):
+    made, look = draw(name, statement), load_theme("dark")
+    for titled in (True, False):
+        with unchecked():
+            slow = compose(made, look, titled=titled).to_dict(validate=False)
+        assert dressed(made, look, titled=titled) == slow
 
 
 def rows(made: dict[str, Any], *keys: str) -> list[list[dict[str, Any]]]:

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 import gpuledger
-from dashboards import wait_ready
+from dashboards import Server, wait_ready
 from gpuledger.web.app import create_app
 from gpuledger.web.live_lake import LiveLake
 from gpuledger.web.views import Views
@@ -34,12 +34,23 @@ def lake(tmp_path_factory: pytest.TempPathFactory, fleet: Path) -> Path:
     return root
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def client(lake: Path) -> Iterator[TestClient]:
     """The dashboard of the lake, ready."""
     with TestClient(create_app(Views(LiveLake(lake)), every_s=0.1), base_url="http://localhost") as made:
         wait_ready(made)
         yield made
+
+
+@pytest.fixture(scope="session")
+def served(lake: Path) -> Iterator[Server]:
+    """The dashboard of the lake as a process, for tests that only look at it; its window is not the usual one."""
+    server = Server(lake, "--last", "36h")
+    server.wait_ready()
+    yield server
+    code, errors = server.stop()
+    assert "Traceback" not in errors, errors
+    assert code in (0, -15)
 
 
 @pytest.fixture(scope="session")

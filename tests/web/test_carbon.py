@@ -25,6 +25,7 @@ def carbon(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.scale
 def test_the_energy_page_has_the_carbon_that_ask_energy_has(
     lake: Path, carbon: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -116,13 +116,9 @@ def test_bound_elsewhere_a_token_is_made_and_asked_for(lake: Path) -> None:
         server.stop()
 
 
-def test_a_port_in_use_is_said_with_a_next_step(lake: Path) -> None:
-    server = Server(lake)
-    try:
-        command = [sys.executable, "-m", "gpuledger", "serve", "--lake", str(lake), "--port", str(server.port)]
-        done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
-    finally:
-        server.stop()
+def test_a_port_in_use_is_said_with_a_next_step(served: Server, lake: Path) -> None:
+    command = [sys.executable, "-m", "gpuledger", "serve", "--lake", str(lake), "--port", str(served.port)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert "--port" in done.stderr
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -19,13 +18,9 @@ EXAMPLES = 25
 
 
 @pytest.fixture(scope="module")
-def api(lake: Path) -> Iterator[schemathesis.schemas.BaseSchema]:
+def api(served: Server) -> schemathesis.schemas.BaseSchema:
     """The description, and a server of the fleet behind it."""
-    server = Server(lake)
-    server.wait_ready()
-    yield schemathesis.openapi.from_url(f"{server.base}/openapi.json")
-    _code, errors = server.stop()
-    assert "Traceback" not in errors, errors
+    return schemathesis.openapi.from_url(f"{served.base}/openapi.json")
 
 
 PATHS = ("status", "audit", "efficiency", "gpus", "gpus/{device}", "energy", "plans/move", "data")

@@ -129,6 +129,7 @@ def _until(true: Callable[[], bool]) -> None:
     raise AssertionError("never")
 
 
+@pytest.mark.scale
 def test_a_maker_that_dies_is_started_again_and_nothing_is_lost(own: Path) -> None:
     maker = MakerProcess(Start(str(own)))
     try:

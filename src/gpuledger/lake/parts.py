@@ -130,10 +130,10 @@ def first_of(table: pa.Table) -> Firsts:
 
 def with_all_columns(table: pa.Table) -> pa.Table:
     """The table with every schema column, in schema order; what a source or an older part lacks is NULL."""
-    arrays = []
+    arrays, found = [], dict(zip(table.column_names, table.columns, strict=True))
     for field in schema.arrow_schema():
-        if field.name in table.column_names:
-            column = table[field.name]
+        column = found.get(field.name)
+        if column is not None:
             arrays.append(column if column.type == field.type else pc.cast(column, field.type, safe=False))
         else:
             arrays.append(pa.nulls(table.num_rows, field.type))

@@ -122,42 +122,15 @@ BEFORE = {"limit_mw": "board_mw"}
 
 def as_now(table: pa.Table) -> pa.Table:
     """Lines of a file with all columns: those it lacks are zero or NULL, times known are filled in."""
-    arrays = []
+    arrays, found = [], dict(zip(table.column_names, table.columns, strict=True))
     for field in arrow_schema():
-        there = field.name if field.name in table.column_names else BEFORE.get(field.name, field.name)
-        if field.name in KNOWN and there in table.column_names:
-            arrays.append(pc.coalesce(table[there], table[OBSERVED]))
-        elif there in table.column_names:
-            arrays.append(table[there].cast(field.type))
+        column = found.get(field.name, found.get(BEFORE.get(field.name, "")))
+        if column is not None and field.name in KNOWN:
+            arrays.append(pc.coalesce(column, found[OBSERVED]))
+        elif column is not None:
+            arrays.append(column if column.type == field.type else column.cast(field.type))
         elif columns()[field.name].merge == "sum":
             arrays.append(pa.repeat(0, table.num_rows).cast(pa.int64()))
         else:
             arrays.append(pa.nulls(table.num_rows, field.type))
     return pa.table(arrays, schema=arrow_schema())
-
-
-def _aggregate(column: LineColumn) -> str:
-    name = column.name
-    if column.merge == "sum":
-        return f"sum({name})::BIGINT AS {name}"
-    if column.merge == "first":
-        return f"arg_min({name}, (first_ms, {name})) AS {name}"
-    return f"{column.merge}({name}) AS {name}"
-
-
-def merge_sql(source: str) -> str:
-    """SQL that merges lines with equal keys; whole numbers, so the order of merging cannot matter."""
-    keys = [*names("key")]
-    rest = [_aggregate(c) for c in _file().columns if c.merge != "key"]
-    order = ", ".join(f"{k} NULLS FIRST" for k in ("gpu_uuid", "gpu_instance_id", "hour_ms", *names("key")[4:]))
-    group = ", ".join(str(i + 1) for i in range(len(keys)))
-    return f"SELECT {', '.join(keys + rest)} FROM {source} GROUP BY {group} ORDER BY {order}"  # noqa: S608
-
-
-def merge(tables: list[pa.Table]) -> pa.Table:
-    """Lines with equal keys made one, in order of device, hour and owner."""
-    import duckdb  # a worker that only posts need not load it
-
-    lines = pa.concat_tables([t.cast(arrow_schema()) for t in tables])  # noqa: F841  (duckdb reads it by name)
-    with duckdb.connect() as db:
-        return db.sql(merge_sql("lines")).to_arrow_table().cast(arrow_schema())

@@ -1,4 +1,7 @@
-"""Which small pieces do the charts share?"""
+"""Which small pieces do the charts share?
+
+Channels are given as Altair's classes (`alt.X("x:Q")`), not as text: for text Altair looks through all its schemas.
+"""
 
 from __future__ import annotations
 
@@ -19,18 +22,21 @@ else:
     alt = Later("altair")  # to know which charts there are, none need be drawn
 
 __all__ = [
-    "CORNERS", "NOT_KNOWN", "Row", "along", "alt", "bar_row", "by_kind", "by_name", "clip", "empty", "halo", "layered",
-    "plottable", "range_of", "rows_of", "says", "spread", "stacked", "time_axis", "widest_gap",
+    "NOT_KNOWN", "Row", "along", "alt", "bar_row", "by_kind", "by_name", "clip", "corners", "empty", "fixed", "halo",
+    "layered", "plottable", "range_of", "rows_of", "says", "spread", "stacked", "time_axis", "widest_gap",
 ]  # fmt: skip
 Row = dict[str, Any]
 NOT_KNOWN = "not known"
-# The two corners of a rule or a rectangle.
-CORNERS: dict[str, Any] = {"x": "x:Q", "y": "y:Q", "x2": "x2:Q", "y2": "y2:Q"}
+
+
+def corners() -> dict[str, Any]:
+    """The two corners of a rule or a rectangle."""
+    return {"x": alt.X("x:Q"), "y": alt.Y("y:Q"), "x2": alt.X2("x2:Q"), "y2": alt.Y2("y2:Q")}
 
 
 def says() -> dict[str, Any]:
     """What a mark says: to a screen reader, and under the pointer."""
-    return {"description": "label:N", "tooltip": [alt.Tooltip("label:N", title=" ")]}
+    return {"description": alt.Description("label:N"), "tooltip": [alt.Tooltip("label:N", title=" ")]}
 
 
 def rows_of(rows: Iterable[Row]) -> alt.InlineData:
@@ -60,6 +66,11 @@ def time_axis(span_ms: int, most: int, **more: Any) -> alt.Axis:
     return alt.Axis(title=None, format="%b %-d", tickCount=days, labelOverlap="greedy", **more)
 
 
+def fixed(channel: Any, place: float | str) -> Any:
+    """A channel (x, y, size) that is the same for every row, in points."""
+    return channel(place)
+
+
 def by_kind(channel: Any, field: str, kinds: Mapping[str, Any], legend: Any = None) -> Any:
     """A channel (color, shape, dash) that shows the kind of a row; `kinds`: how each kind looks."""
     return channel(f"{field}:N", legend=legend, scale=alt.Scale(domain=list(kinds), range=list(kinds.values())))
@@ -74,8 +85,8 @@ def stacked(theme: Theme, rows: Iterable[Row], totals: Iterable[Row], **shared: 
     bars = alt.Chart(rows_of(rows)).mark_bar(stroke=theme.palette.background, strokeWidth=1)
     words = alt.Chart(rows_of(totals)).mark_text(align="left", dx=8, fontWeight="bold")
     return layered(
-        bars.encode(y=y, x=along("low", scale), x2="high:Q", **shared),
-        words.encode(y=y, x=along(end, scale), text="words:N"),
+        bars.encode(y=y, x=along("low", scale), x2=alt.X2("high:Q"), **shared),
+        words.encode(y=y, x=along(end, scale), text=alt.Text("words:N")),
         **size,
     )
 
@@ -105,7 +116,7 @@ def empty(theme: Theme, words: str, height: int = 80) -> alt.Chart:
     return (
         alt.Chart(rows_of([{"words": words}]))
         .mark_text(size=theme.text_px + 2, color=theme.palette.muted, align="center", limit=800)
-        .encode(text="words:N", x=alt.value(420), y=alt.value(height / 2))
+        .encode(text=alt.Text("words:N"), x=fixed(alt.XValue, 420), y=fixed(alt.YValue, height / 2))
         .properties(width=840, height=height)
     )
 

@@ -81,12 +81,12 @@ def write_whole(path: Path, content: str | bytes) -> Path:
 
 def _write_charts(drawn: Mapping[str, Drawing], folder: Path, say: Progress) -> dict[str, Path]:
     """Every chart as PNG and SVG, `charts/NAME.png` to its path."""
-    from gpuledger.report.render.pictures import compose, svg_to_png, to_svg
+    from gpuledger.report.render.pictures import dressed, svg_to_png, to_svg
 
     out: dict[str, Path] = {}
     for name, picture in drawn.items():
         say(f"charts/{name}")
-        svg = to_svg(compose(picture, load_theme("light")))
+        svg = to_svg(dressed(picture, load_theme("light")))
         for file, content in ((f"{name}.png", svg_to_png(svg)), (f"{name}.svg", svg)):
             out[f"charts/{file}"] = write_whole(folder / file, content)
     return out

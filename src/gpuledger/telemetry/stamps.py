@@ -8,6 +8,7 @@ where the clock goes back past midnight.
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -78,6 +79,7 @@ class StampReader:
     def __post_init__(self) -> None:
         factor = EPOCH_UNITS.get(self.unit, 0.0)
         self._epochs = ((1e14 / factor, factor),) if factor else _EPOCH_SIZES
+        self._layouts = tuple((layout, _marks(layout)) for layout in self.formats)
         try:
             self._zone: dt.tzinfo = dt.UTC if self.zone_name.upper() == "UTC" else ZoneInfo(self.zone_name)
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -163,7 +165,9 @@ class StampReader:
     def _parse(self, text: str) -> _Word:
         if self.unit and (found := self._number(text)) != _WRONG:
             return found
-        for layout in self.formats:
+        for layout, marks in self._layouts:
+            if not all(mark in text for mark in marks):
+                continue
             try:
                 return self._instants(dt.datetime.strptime(text, layout))
             except (ValueError, OverflowError):
@@ -184,6 +188,11 @@ class StampReader:
         if first == later:
             return first, later, Fault.NONE
         return first, later, Fault.AMBIGUOUS if first < later else Fault.IMPOSSIBLE
+
+
+def _marks(layout: str) -> str:
+    """The slashes, colons and the like that a text of this layout must have: a look at them is quicker than a try."""
+    return "".join({c: None for c in re.sub("%.", "", layout) if not c.isalnum() and not c.isspace()})
 
 
 def _utc_ms(when: dt.datetime) -> int:

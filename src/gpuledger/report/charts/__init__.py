@@ -6,8 +6,10 @@ A folder has the charts of one document, so that drawing it does not load those 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from gpuledger.errors import MissingExtra
@@ -19,6 +21,15 @@ if TYPE_CHECKING:
     from gpuledger.report.theme import Theme
 
 
+@contextmanager
+def unchecked() -> Iterator[None]:
+    """Draw without Altair checking every piece against its schema: the tests do that, and it takes time."""
+    from altair.utils.schemapi import debug_mode
+
+    with debug_mode(False):
+        yield
+
+
 @dataclass(frozen=True)
 class Drawing:
     """A chart before it is rendered: `title` is the finding, `subtitle` the axes, `alt` the picture in words."""
@@ -27,6 +38,13 @@ class Drawing:
     subtitle: str
     alt: str
     body: Any
+
+    @cached_property
+    def spec(self) -> dict[str, Any]:
+        """The body as Vega-Lite, made once for page and files: Altair copies all of a chart again and again for it."""
+        with unchecked():
+            made: dict[str, Any] = self.body.to_dict(validate=False)
+        return made
 
 
 Draw = Callable[[Any, "Theme"], "Drawing | None"]
@@ -81,7 +99,8 @@ def chart_names(document: str, section: str | None = None) -> list[str]:
 def drawing(name: str, subject: object, theme: Theme) -> Drawing | None:
     """The chart called `name`, drawn from its document's subject."""
     need_charts()
-    return CHARTS.get(name).draw(subject, theme)
+    with unchecked():
+        return CHARTS.get(name).draw(subject, theme)
 
 
 def chart(name: str, subject: object, theme: str = "light") -> alt.TopLevelMixin:

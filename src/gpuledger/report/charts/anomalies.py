@@ -54,11 +54,11 @@ def _panel(f: Finding, theme: Theme) -> alt.LayerChart:
             y=alt.Y("value:Q", title=unit, scale=alt.Scale(zero=False), axis=alt.Axis(tickCount=4)),
             color=by_kind(alt.Color, "kind", looks, legend),
             strokeDash=dashes,
-            description="kind:N",
+            description=alt.Description("kind:N"),
         )
     )
     since = alt.Chart(rows_of([{"at": f.since_ms}])).mark_rule(color=theme.colour("inefficient"), aria=False)
     heading = [clip(f"{f.gpu}: {WHAT[f.kind]}", 52), clip(f.evidence[0].title, 60)]
     title = alt.TitleParams(heading[0], subtitle=heading[1], fontSize=13, anchor="start", frame="group", offset=6)
-    layers = [lines] if f.from_start else [lines, since.encode(x="at:T")]
+    layers = [lines] if f.from_start else [lines, since.encode(x=alt.X("at:T"))]
     return layered(*layers, width=WIDTH, height=HEIGHT, title=title)

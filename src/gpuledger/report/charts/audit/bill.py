@@ -90,9 +90,9 @@ def draw(audit: AuditStatement, theme: Theme) -> Drawing:
     base = alt.Chart(rows_of(rows)).encode(y=y)
     layers = (
         base.mark_bar().encode(
-            x=along("low", scale), x2="high:Q", color=alt.Color("colour:N", scale=None, legend=None), **says()
+            x=along("low", scale), x2=alt.X2("high:Q"), color=alt.Color("colour:N", scale=None, legend=None), **says()
         ),
-        base.mark_text(align="left", dx=8).encode(x=along("high", scale), text="words:N"),
+        base.mark_text(align="left", dx=8).encode(x=along("high", scale), text=alt.Text("words:N")),
     )
     listed = "; ".join(f"{r['name']}: {r['words']}" for r in rows)
     body = layered(*layers, width=WIDTH, height=alt.Step(ROW_HEIGHT))

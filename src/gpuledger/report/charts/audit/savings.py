@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, along, alt, by_name, empty, halo, layered, rows_of, says
+from gpuledger.report.marks import Row, along, alt, by_name, empty, fixed, halo, layered, rows_of, says
 from gpuledger.report.written import percent, round_percent
 from gpuledger.units import Unknown
 
@@ -65,15 +65,15 @@ def draw(audit: AuditStatement, theme: Theme) -> Drawing:
     layers = (
         base.mark_bar().encode(x=along("value", scale), color=alt.Color("colour:N", scale=None, legend=None), **says()),
         base.mark_rule(color=theme.palette.bottlenecked, strokeWidth=3, aria=False).encode(
-            x=along("low", scale), x2="high:Q"
+            x=along("low", scale), x2=alt.X2("high:Q")
         ),
         whole.mark_rule(color=theme.palette.target, strokeDash=[4, 4], aria=False).encode(x=along("at", scale)),
         whole.mark_text(color=theme.palette.target, align="center").encode(
-            x=along("at", scale), y=alt.value(-8), text="words:N"
+            x=along("at", scale), y=fixed(alt.YValue, -8), text=alt.Text("words:N")
         ),
         halo(
             theme,
-            base.encode(x=along("edge", scale), text="words:N"),
+            base.encode(x=along("edge", scale), text=alt.Text("words:N")),
             align="left",
             dx=8,
             fontWeight="bold",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, by_kind, halo, layered, rows_of, says, spread
+from gpuledger.report.marks import Row, by_kind, fixed, halo, layered, rows_of, says, spread
 from gpuledger.report.written import number, percent
 
 if TYPE_CHECKING:
@@ -52,7 +52,9 @@ def draw(plan: AutoscalePlan, theme: Theme) -> Drawing | None:
     )
     goal = alt.Chart(rows_of([{"missed": allowed, "words": f"{allowed:.3g} % allowed"}]))
     rule = goal.mark_rule(color=p.target, strokeDash=[4, 4], aria=False).encode(y=y)
-    word = goal.mark_text(align="left", dy=-8, color=p.target).encode(y=y, x=alt.value(4), text="words:N")
+    word = goal.mark_text(align="left", dy=-8, color=p.target).encode(
+        y=y, x=fixed(alt.XValue, 4), text=alt.Text("words:N")
+    )
     title = f"{plan.chosen.title} meets the goal for the least" if plan.chosen else "No policy meets the goal"
     subtitle = (
         "Large: each policy as tuned, on the rest of the trace. Small: every value tried, on the first part. "
@@ -82,7 +84,7 @@ def _names(theme: Theme, rows: list[Row], wide: float) -> list[alt.LayerChart]:
     for align, dx in (("left", 10), ("right", -10)):
         mine = [r for r in placed if (r["at_x"] > WIDTH - ROOM_PX) == (align == "right")]
         chart = alt.Chart(rows_of(mine)).encode(
-            x=alt.X("at_x:Q", scale=None), y=alt.Y("at_y:Q", scale=None), text="name:N"
+            x=alt.X("at_x:Q", scale=None), y=alt.Y("at_y:Q", scale=None), text=alt.Text("name:N")
         )  # fmt: skip
         out.append(halo(theme, chart, align=align, dx=dx, baseline="middle", color=theme.palette.ink, limit=ROOM_PX))
     return out

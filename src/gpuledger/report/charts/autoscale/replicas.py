@@ -53,7 +53,7 @@ def draw(plan: AutoscalePlan, theme: Theme) -> Drawing | None:
     lines = base.mark_line(interpolate="step-after", strokeWidth=2, clip=True).encode(
         color=by_kind(alt.Color, "name", names, legend),
         strokeDash=by_kind(alt.StrokeDash, "name", dashes),
-        description="name:N",
+        description=alt.Description("name:N"),
     )
     beyond = number(shown.over_gpu_h_per_month)
     title = f"{shown.title} pays {beyond} GPU-hours per month beyond need"

@@ -42,7 +42,7 @@ def draw(plan: BatchPlan, theme: Theme) -> Drawing | None:
     )
     body = layered(
         base.mark_bar().encode(x=along("usd", scale), color=alt.Color("colour:N", scale=None, legend=None), **says()),
-        base.mark_text(align="left", dx=8).encode(x=along("usd", scale), text="words:N"),
+        base.mark_text(align="left", dx=8).encode(x=along("usd", scale), text=alt.Text("words:N")),
         width=WIDTH, height=alt.Step(ROW_HEIGHT),
     )  # fmt: skip
     subtitle = "Dollars for the same jobs on the same pools, and deadlines missed."

@@ -58,10 +58,10 @@ def _panel(plan: BatchPlan, pool: str, gpus: int, theme: Theme) -> alt.LayerChar
               axis=alt.Axis(tickMinStep=1, tickCount=4, format="d"))  # fmt: skip
     base = alt.Chart(rows_of(rows))
     marks = base.mark_rect(stroke=theme.palette.background, strokeWidth=1, opacity=0.85).encode(
-        x=x, x2="to:T", y=y, y2="high:Q", color=alt.Color("colour:N", scale=None, legend=None), **says()
+        x=x, x2=alt.X2("to:T"), y=y, y2=alt.Y2("high:Q"), color=alt.Color("colour:N", scale=None, legend=None), **says()
     )
     named = alt.Chart(rows_of([r for r in rows if r["name"]])).encode(
-        x=alt.X("middle:T", scale=alt.Scale(domain=domain, type="utc")), y=alt.Y("level:Q"), text="name:N"
+        x=alt.X("middle:T", scale=alt.Scale(domain=domain, type="utc")), y=alt.Y("level:Q"), text=alt.Text("name:N")
     )
     return layered(marks, halo(theme, named, baseline="middle", align="center"), width=WIDTH, height=height)
 

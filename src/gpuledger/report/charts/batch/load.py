@@ -55,7 +55,7 @@ def _panel(plan: BatchPlan, pool: PoolUse, theme: Theme) -> alt.LayerChart:
     x = alt.X("at:T", title=None, scale=scale, axis=alt.Axis(format="%b %d %H:%M", tickCount=6))
     y = alt.Y("gpus:Q", title=clip(pool.pool, 20), scale=alt.Scale(domain=[0, pool.gpus * 1.05], nice=False),
               axis=alt.Axis(tickCount=4, tickMinStep=1, format="d"))  # fmt: skip
-    shade = alt.Chart(rows_of(cheap)).mark_rect(color=theme.palette.wash, aria=False).encode(x=x, x2="to:T")
+    shade = alt.Chart(rows_of(cheap)).mark_rect(color=theme.palette.wash, aria=False).encode(x=x, x2=alt.X2("to:T"))
     area = alt.Chart(rows_of(steps)).mark_area(interpolate="step-after", color=theme.palette.utilization, opacity=0.75)
     limit = (
         alt.Chart(rows_of([{"gpus": pool.gpus}])).mark_rule(strokeDash=[4, 3], color=theme.palette.muted).encode(y=y)

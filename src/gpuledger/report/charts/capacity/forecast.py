@@ -37,9 +37,11 @@ def draw(pool: PoolPlan, theme: Theme) -> Drawing | None:
     later = alt.Chart(rows_of(ahead)).mark_line(color=p.moderate, strokeWidth=2.2, strokeDash=[6, 3], aria=False)
     seen = alt.Chart(rows_of(r for r in rows if not r["ahead"]))
     layers = [
-        fan.encode(x=x, y=alt.Y("low:Q", scale=scale), y2="high:Q"),
+        fan.encode(x=x, y=alt.Y("low:Q", scale=scale), y2=alt.Y2("high:Q")),
         seen.mark_line(color=p.utilization, strokeWidth=2.2, aria=False).encode(x=x, y=y),
-        seen.mark_point(color=p.utilization, size=18, filled=True, opacity=1).encode(x=x, y=y, description="label:N"),
+        seen.mark_point(color=p.utilization, size=18, filled=True, opacity=1).encode(
+            x=x, y=y, description=alt.Description("label:N")
+        ),
         later.encode(x=x, y=y),
         *_there(pool, x, scale, theme),
     ]
@@ -58,7 +60,7 @@ def _there(pool: PoolPlan, x: alt.X, scale: alt.Scale, theme: Theme) -> list[alt
     name = alt.Chart(rows_of([ends[0] | {"words": f"{gpus(pool.gpus_now)} there"}]))
     y = alt.Y("gpus:Q", scale=scale)
     words = name.mark_text(color=theme.palette.target, align="left", dx=4, dy=-8, aria=False)
-    return [line.encode(x=x, y=y), words.encode(x=x, y=y, text="words:N")]
+    return [line.encode(x=x, y=y), words.encode(x=x, y=y, text=alt.Text("words:N"))]
 
 
 def _row(point: DayPoint) -> Row:

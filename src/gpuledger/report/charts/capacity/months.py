@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpuledger.plan.capacity.words import BASES
 from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, by_kind, layered, rows_of, says
+from gpuledger.report.marks import Row, by_kind, fixed, layered, rows_of, says
 from gpuledger.report.written import gpus
 from gpuledger.units import Unknown
 
@@ -42,14 +42,16 @@ def draw(plan: CapacityPlan, theme: Theme) -> Drawing | None:
     color = by_kind(alt.Color, "basis", used, alt.Legend(orient="top", symbolType="square"))
     layers = [
         base.mark_bar(opacity=0.9).encode(y=y, color=color, **says()),
-        base.mark_rule(color=p.ink, strokeWidth=1.4, aria=False).encode(y=alt.Y("low:Q", scale=scale), y2="high:Q"),
+        base.mark_rule(color=p.ink, strokeWidth=1.4, aria=False).encode(
+            y=alt.Y("low:Q", scale=scale), y2=alt.Y2("high:Q")
+        ),
     ]
     if plan.gpus_now is not None:
         there = alt.Chart(rows_of([{"gpus": plan.gpus_now, "words": f"{gpus(plan.gpus_now)} there"}]))
         at = alt.Y("gpus:Q", scale=scale)
         layers.append(there.mark_rule(color=p.target, strokeWidth=1.6, aria=False).encode(y=at))
         text = there.mark_text(color=p.target, align="left", dx=6, aria=False)
-        layers.append(text.encode(y=at, x=alt.value(WIDTH), text="words:N"))
+        layers.append(text.encode(y=at, x=fixed(alt.XValue, WIDTH), text=alt.Text("words:N")))
     words = "; ".join(str(r["label"]) for r in rows)
     subtitle = "All pools together, the demand that covers the hours of each month; the thin line is the range."
     return Drawing("GPUs needed by month", subtitle, f"Bars. {words}.", layered(*layers, width=WIDTH, height=HEIGHT))

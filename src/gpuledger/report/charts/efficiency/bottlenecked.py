@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuledger.efficiency.naming import gpu_name
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import CORNERS, Row, alt, clip, empty, layered, plottable, rows_of, says, spread
+from gpuledger.report.marks import Row, alt, clip, corners, empty, fixed, layered, plottable, rows_of, says, spread
 from gpuledger.report.written import gpus, plain, round_percent, whole, write
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _points(rows: list[Row], theme: Theme, many: bool) -> alt.LayerChart:
     pct = alt.Scale(domain=[0, 100])
     x = alt.X("util:Q", title="GPU utilization, mean %", scale=pct, axis=alt.Axis(**AXIS))
     y = alt.Y("rfu:Q", title="RFU by power, mean %", scale=pct, axis=alt.Axis(**AXIS))
-    size = alt.Size("count:Q", legend=None, scale=alt.Scale(range=[20, 500])) if many else alt.value(140)
+    size = alt.Size("count:Q", legend=None, scale=alt.Scale(range=[20, 500])) if many else fixed(alt.SizeValue, 140)
     layers = []
     for stuck, colour, shape in ((False, p.idle, "circle"), (True, p.bottlenecked, "triangle-up")):
         data = rows_of([r for r in rows if r["stuck"] is stuck])
@@ -96,11 +96,11 @@ def _ground(limits: Thresholds, theme: Theme) -> list[alt.Chart]:
         {"x": 27, "y": 35, "words": "No gap: RFU = utilization"},
     ]
     style: dict[str, Any] = {"color": p.muted, "align": "left", "fontSize": theme.text_px}
-    text: dict[str, Any] = {"x": "x:Q", "y": "y:Q", "text": "words:N"}
+    text: dict[str, Any] = {"x": alt.X("x:Q"), "y": alt.Y("y:Q"), "text": alt.Text("words:N")}
     # The diagonal's own slope on this plot, so that its words lie along it.
     return [
-        alt.Chart(rows_of(region)).mark_rect(color=p.wash, aria=False).encode(**CORNERS),
-        alt.Chart(rows_of(line)).mark_rule(color=p.rule, strokeDash=[4, 4], aria=False).encode(**CORNERS),
+        alt.Chart(rows_of(region)).mark_rect(color=p.wash, aria=False).encode(**corners()),
+        alt.Chart(rows_of(line)).mark_rule(color=p.rule, strokeDash=[4, 4], aria=False).encode(**corners()),
         alt.Chart(rows_of(words[:1])).mark_text(fontWeight="bold", **style).encode(**text),
         alt.Chart(rows_of(words[1:])).mark_text(angle=324.5, **style).encode(**text),
     ]
@@ -139,10 +139,12 @@ def _labels(s: EfficiencyStatement, theme: Theme) -> list[alt.Chart]:
     listed = f"{whole(len(rows))} of {whole(len(s.bottlenecked_gpus))}: GPU, likely cause"
     heading = alt.Chart(rows_of([{"t": listed}]))
     return [
-        base.mark_rule(color=p.rule, strokeWidth=0.8, aria=False).encode(x="util:Q", y="rfu:Q", x2="lane:Q", y2="y:Q"),
-        base.mark_text(align="left", dx=5).encode(x="lane:Q", y="y:Q", text="words:N"),
+        base.mark_rule(color=p.rule, strokeWidth=0.8, aria=False).encode(
+            x=alt.X("util:Q"), y=alt.Y("rfu:Q"), x2=alt.X2("lane:Q"), y2=alt.Y2("y:Q")
+        ),
+        base.mark_text(align="left", dx=5).encode(x=alt.X("lane:Q"), y=alt.Y("y:Q"), text=alt.Text("words:N")),
         heading.mark_text(align="left", dx=5, color=p.muted).encode(
-            x=alt.value(WIDTH * 1.04), y=alt.value(4), text="t:N"
+            x=fixed(alt.XValue, WIDTH * 1.04), y=fixed(alt.YValue, 4), text=alt.Text("t:N")
         ),
     ]
 

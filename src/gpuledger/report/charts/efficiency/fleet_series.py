@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, alt, by_kind, empty, layered, plottable, rows_of, says, spread, time_axis
+from gpuledger.report.marks import (
+    Row,
+    alt,
+    by_kind,
+    empty,
+    fixed,
+    layered,
+    plottable,
+    rows_of,
+    says,
+    spread,
+    time_axis,
+)
 from gpuledger.report.written import amount, instant, percent, whole, write
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown
 
@@ -55,7 +67,7 @@ def _lines(
         x=alt.X("at:T", scale=alt.Scale(type="utc"), axis=axis),
         y=y,
         color=by_kind(alt.Color, "role", {r: theme.colour(r) for r in roles}),
-        description="name:N",
+        description=alt.Description("name:N"),
     )
     dashes = by_kind(alt.StrokeDash, "role", {r: DASHES[r] for r in roles})
     line = encoded.mark_line(strokeWidth=2.2).encode(strokeDash=dashes)
@@ -92,7 +104,7 @@ def _ends(found: list[tuple[float | None, str, str]], theme: Theme, gap: float) 
     return [
         alt.Chart(rows_of([{"y": y, "words": words}]))
         .mark_text(align="left", fontWeight="bold", color=theme.colour(role))
-        .encode(x=alt.value(WIDTH + 10), y="y:Q", text="words:N")
+        .encode(x=fixed(alt.XValue, WIDTH + 10), y=alt.Y("y:Q"), text=alt.Text("words:N"))
         for y, (_, role, words) in zip(places, known, strict=True)
     ]
 
@@ -103,7 +115,11 @@ def _hover(s: EfficiencyStatement, theme: Theme) -> list[alt.Chart]:
         return []
     rows = [{"at": h.start_ms, "to": _end_ms(h), "label": _hour_words(h)} for h in s.hours]
     strip = alt.Chart(rows_of(rows)).mark_rect(opacity=0, color=theme.palette.grid)
-    return [strip.encode(x=alt.X("at:T"), x2="to:T", y=alt.value(0), y2=alt.value("height"), **says())]
+    return [
+        strip.encode(
+            x=alt.X("at:T"), x2=alt.X2("to:T"), y=fixed(alt.YValue, 0), y2=fixed(alt.Y2Value, "height"), **says()
+        )
+    ]
 
 
 def _hour_words(h: HourRow) -> str:
@@ -127,7 +143,7 @@ def _tflops(s: EfficiencyStatement, theme: Theme) -> alt.LayerChart:
     for place, role, _ in levels:
         if place is not None:
             rule = alt.Chart(rows_of([{"y": place}])).mark_rule(strokeDash=[2, 3], color=theme.colour(role), aria=False)
-            layers.append(rule.encode(y="y:Q", x=alt.value(0), x2=alt.value(WIDTH)))
+            layers.append(rule.encode(y=alt.Y("y:Q"), x=fixed(alt.XValue, 0), x2=fixed(alt.X2Value, WIDTH)))
     ends = [(place, role, f"{name} {whole(place or 0)}") for place, role, name in levels]
     mean = plottable(whole_fleet.realized_power_tflops)
     words = "By power" if mean is None else f"By power {whole(mean)}"

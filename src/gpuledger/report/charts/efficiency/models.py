@@ -42,7 +42,10 @@ def _panel(rows: list[Row], theme: Theme, heading: str, role: str, top: float, f
     x = alt.X("value:Q", scale=alt.Scale(domain=[low, top]), axis=None)
     base = alt.Chart(rows_of(rows)).encode(y=names)
     bars = base.mark_bar(color=theme.colour(role)).encode(x=x, **says())
-    layers: list[alt.Chart] = [bars, base.mark_text(align="left", dx=6).encode(x="edge:Q", text="words:N")]
+    layers: list[alt.Chart] = [
+        bars,
+        base.mark_text(align="left", dx=6).encode(x=alt.X("edge:Q"), text=alt.Text("words:N")),
+    ]
     if any(r.get("middle") is not None for r in rows):
         layers += _counters(rows, names, theme)
     return layered(
@@ -57,11 +60,17 @@ def _counters(rows: list[Row], names: alt.Y, theme: Theme) -> list[alt.Chart]:
     """RFU by counters, under its bar: a diamond on its range."""
     known = alt.Chart(rows_of([r for r in rows if r.get("middle") is not None])).encode(y=names)
     colour = theme.palette.rfu_counters
-    span = known.mark_rule(color=colour, strokeWidth=2, yOffset=22, aria=False).encode(x="low:Q", x2="high:Q")
-    dot = known.mark_point(filled=True, shape="diamond", size=90, color=colour, opacity=1, yOffset=22).encode(
-        x="middle:Q", description="counters_label:N", tooltip=[alt.Tooltip("counters_label:N", title=" ")]
+    span = known.mark_rule(color=colour, strokeWidth=2, yOffset=22, aria=False).encode(
+        x=alt.X("low:Q"), x2=alt.X2("high:Q")
     )
-    words = known.mark_text(align="left", dx=8, color=colour, yOffset=22).encode(x="high:Q", text="counters_words:N")
+    dot = known.mark_point(filled=True, shape="diamond", size=90, color=colour, opacity=1, yOffset=22).encode(
+        x=alt.X("middle:Q"),
+        description=alt.Description("counters_label:N"),
+        tooltip=[alt.Tooltip("counters_label:N", title=" ")],
+    )
+    words = known.mark_text(align="left", dx=8, color=colour, yOffset=22).encode(
+        x=alt.X("high:Q"), text=alt.Text("counters_words:N")
+    )
     return [span, dot, words]
 
 

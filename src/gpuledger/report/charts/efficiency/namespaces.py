@@ -79,10 +79,10 @@ def _dots(groups: list[GroupRow], theme: Theme, y: alt.Y) -> alt.LayerChart:
     return layered(
         alt.Chart(rows_of(spans))
         .mark_rule(color=theme.palette.rule, strokeWidth=5, aria=False)
-        .encode(y=y, x="a:Q", x2="b:Q"),
+        .encode(y=y, x=alt.X("a:Q"), x2=alt.X2("b:Q")),
         alt.Chart(rows_of(ranges))
         .mark_rule(color=theme.palette.rfu_counters, strokeWidth=1.5, aria=False)
-        .encode(y=y, x="low:Q", x2="high:Q"),
+        .encode(y=y, x=alt.X("low:Q"), x2=alt.X2("high:Q")),
         alt.Chart(rows_of(rows))
         .mark_point(filled=True, size=140, opacity=1)
         .encode(
@@ -106,7 +106,7 @@ def _gaps(groups: list[GroupRow], theme: Theme, y: alt.Y) -> alt.LayerChart:
     base = alt.Chart(rows_of(rows)).encode(y=y)
     return layered(
         base.mark_bar(color=theme.palette.gap, height=18).encode(x=along("value", scale), **says()),
-        base.mark_text(align="left", dx=6, fontWeight="bold").encode(x="edge:Q", text="words:N"),
+        base.mark_text(align="left", dx=6, fontWeight="bold").encode(x=alt.X("edge:Q"), text=alt.Text("words:N")),
         width=GAP_WIDTH,
         height=alt.Step(ROW_HEIGHT),
         title=alt.TitleParams("Efficiency gap", fontSize=14, anchor="start", frame="group", offset=12),

@@ -51,8 +51,10 @@ def draw(view: EfficiencyView, theme: Theme) -> Drawing:
     base = alt.Chart(rows_of(rows)).encode(y=y, x=alt.X("gpus:Q", axis=None, scale=alt.Scale(zero=True)))
     layers = (
         base.mark_bar(color=theme.palette.moderate).encode(**says()),
-        base.mark_text(align="left", dx=8, dy=-9, fontWeight="bold", fontSize=theme.text_px + 3).encode(text="words:N"),
-        base.mark_text(align="left", dx=8, dy=10, color=theme.palette.muted).encode(text="hours:N"),
+        base.mark_text(align="left", dx=8, dy=-9, fontWeight="bold", fontSize=theme.text_px + 3).encode(
+            text=alt.Text("words:N")
+        ),
+        base.mark_text(align="left", dx=8, dy=10, color=theme.palette.muted).encode(text=alt.Text("hours:N")),
     )
     words = "; ".join(str(r["label"]) for r in rows)
     return Drawing(

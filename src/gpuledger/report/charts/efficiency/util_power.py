@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import CORNERS, alt, by_kind, empty, halo, layered, rows_of, says
+from gpuledger.report.marks import alt, by_kind, corners, empty, fixed, halo, layered, rows_of, says
 from gpuledger.report.written import amount, percent, plain, round_percent, tenth
 from gpuledger.units import Unknown
 
@@ -73,15 +73,15 @@ def _borders(c: Classes, theme: Theme) -> alt.Chart:
     low, mid, high = c.moderate_pif_from_ratio, c.bottlenecked_pif_below_ratio, c.efficient_pif_from_ratio
     lines = [(idle, 0, idle, 1), (moderate, low, moderate, 1), (busy, 0, busy, mid), (busy, high, busy, 1)]
     lines += [(moderate, low, busy, low), (busy, mid, 100, mid), (busy, high, 100, high)]
-    rows = [dict(zip(CORNERS, line, strict=True)) for line in lines]
+    rows = [dict(zip(corners(), line, strict=True)) for line in lines]
     rules = alt.Chart(rows_of(rows)).mark_rule(color=theme.palette.rule, strokeWidth=1.2, aria=False)
-    return rules.encode(**CORNERS)
+    return rules.encode(**corners())
 
 
 def _wash(c: Classes, theme: Theme) -> alt.Chart:
     """The region the title speaks of."""
     row = {"x": 100 * c.bottlenecked_util_from_ratio, "x2": 100, "y": 0, "y2": c.bottlenecked_pif_below_ratio}
-    return alt.Chart(rows_of([row])).mark_rect(color=theme.palette.wash, aria=False).encode(**CORNERS)
+    return alt.Chart(rows_of([row])).mark_rect(color=theme.palette.wash, aria=False).encode(**corners())
 
 
 def _names(c: Classes, theme: Theme) -> alt.LayerChart:
@@ -94,8 +94,8 @@ def _names(c: Classes, theme: Theme) -> alt.LayerChart:
         (busy + 1.5, 0.03, "Bottlenecked"),
     ]
     rows = [{"x": x, "y": y, "name": name} for x, y, name in places]
-    base = alt.Chart(rows_of(rows[1:])).encode(x="x:Q", y="y:Q", text="name:N")
-    middle = alt.Chart(rows_of(rows[:1])).encode(x="x:Q", y="y:Q", text="name:N")
+    base = alt.Chart(rows_of(rows[1:])).encode(x=alt.X("x:Q"), y=alt.Y("y:Q"), text=alt.Text("name:N"))
+    middle = alt.Chart(rows_of(rows[:1])).encode(x=alt.X("x:Q"), y=alt.Y("y:Q"), text=alt.Text("name:N"))
     style: dict[str, Any] = {"size": theme.text_px, "color": theme.palette.muted, "fontWeight": "bold"}
     return layered(halo(theme, base, align="left", **style), halo(theme, middle, align="center", **style))
 
@@ -112,12 +112,20 @@ def _key(s: EfficiencyStatement, theme: Theme) -> alt.LayerChart:
         y=alt.Y("row:Q", axis=None, scale=alt.Scale(domain=[0, HEIGHT / 28], reverse=True))
     )
     dots = base.mark_point(filled=True, size=130, opacity=1, aria=False).encode(
-        x=alt.value(12),
+        x=fixed(alt.XValue, 12),
         color=alt.Color("class:N", legend=None),
         shape=alt.Shape("class:N", legend=None),
     )
-    words = base.mark_text(align="left", size=theme.text_px + 1).encode(x=alt.value(28), text="name:N")
-    return layered(heading.encode(x=alt.value(4), y=alt.value(4), text="t:N"), dots, words, width=200, height=HEIGHT)
+    words = base.mark_text(align="left", size=theme.text_px + 1).encode(
+        x=fixed(alt.XValue, 28), text=alt.Text("name:N")
+    )
+    return layered(
+        heading.encode(x=fixed(alt.XValue, 4), y=fixed(alt.YValue, 4), text=alt.Text("t:N")),
+        dots,
+        words,
+        width=200,
+        height=HEIGHT,
+    )
 
 
 @chart_of("utilization_vs_power", document="efficiency", section="active", order=1)

@@ -49,7 +49,7 @@ def draw(gpu: GpuHistory, theme: Theme) -> Drawing | None:
             ),
             y=alt.Y("minutes:Q", title="minutes", scale=alt.Scale(domain=[0, 60])),
             color=by_kind(alt.Color, "doing", used, legend),
-            order="order:O",
+            order=alt.Order("order:O"),
             **says(),
         )
         .properties(width=WIDTH, height=HEIGHT)

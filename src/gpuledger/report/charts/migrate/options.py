@@ -31,8 +31,12 @@ def draw(plan: MigrationPlan, theme: Theme) -> Drawing | None:
     p = theme.palette
     colour = by_kind(alt.Color, "kind", {"chosen": p.target, "now": p.utilization, "other": p.moderate})
     base = alt.Chart(rows_of(rows)).encode(x=x)
-    ranges = base.mark_rule(strokeWidth=2, opacity=0.5, aria=False).encode(y=alt.Y("low:Q"), y2="high:Q", color=colour)
-    points = base.mark_point(size=90, filled=True, opacity=1).encode(y=y, color=colour, description="words:N")
+    ranges = base.mark_rule(strokeWidth=2, opacity=0.5, aria=False).encode(
+        y=alt.Y("low:Q"), y2=alt.Y2("high:Q"), color=colour
+    )
+    points = base.mark_point(size=90, filled=True, opacity=1).encode(
+        y=y, color=colour, description=alt.Description("words:N")
+    )
     named = _names(theme, rows, wide, tall)
     chosen = plan.chosen
     title = f"{chosen.candidate.name} among the options" if chosen else "The options"
@@ -54,7 +58,7 @@ def _names(theme: Theme, rows: list[Row], wide: float, tall: float) -> list[alt.
     for align, dx in (("left", 9), ("right", -9)):
         mine = [r for r in placed if (r["at_x"] > WIDTH - ROOM_PX) == (align == "right")]
         chart = alt.Chart(rows_of(mine)).encode(
-            x=alt.X("at_x:Q", scale=None), y=alt.Y("at_y:Q", scale=None), text="label:N"
+            x=alt.X("at_x:Q", scale=None), y=alt.Y("at_y:Q", scale=None), text=alt.Text("label:N")
         )  # fmt: skip
         out.append(halo(theme, chart, align=align, dx=dx, baseline="middle", color=theme.palette.ink, limit=ROOM_PX))
     return out

@@ -55,7 +55,7 @@ def _names(theme: Theme, front: list[Row], wide: float, tall: float) -> list[alt
     for align, dx in (("left", 9), ("right", -9)):
         mine = [r for r in placed if (r["at_x"] > WIDTH - ROOM_PX) == (align == "right")]
         chart = alt.Chart(rows_of(mine)).encode(
-            x=alt.X("at_x:Q", scale=None), y=alt.Y("at_y:Q", scale=None), text="name:N"
+            x=alt.X("at_x:Q", scale=None), y=alt.Y("at_y:Q", scale=None), text=alt.Text("name:N")
         )  # fmt: skip
         out.append(halo(theme, chart, align=align, dx=dx, baseline="middle", color=theme.palette.ink, limit=ROOM_PX))
     return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, alt, layered, rows_of
+from gpuledger.report.marks import Row, alt, fixed, layered, rows_of
 from gpuledger.report.written import capital
 from gpuledger.units import Unknown
 
@@ -38,7 +38,9 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     base = alt.Chart(rows_of(rows)).encode(x=x, y=alt.Y("rate:Q", title=unit, scale=alt.Scale(zero=True)))
     layers = [
         base.mark_line(color=theme.palette.efficient, strokeWidth=2.5, aria=False),
-        base.mark_point(color=theme.palette.efficient, size=80, filled=True, opacity=1).encode(description="label:N"),
+        base.mark_point(color=theme.palette.efficient, size=80, filled=True, opacity=1).encode(
+            description=alt.Description("label:N")
+        ),
     ]
     title = capital(batches.note)
     if not isinstance(batches.knee, Unknown):
@@ -46,7 +48,7 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
         layers.append(mark.mark_rule(color=theme.palette.target, strokeDash=[4, 4], aria=False).encode(x=x))
         layers.append(
             mark.mark_text(color=theme.palette.target, align="left", dx=6, baseline="top").encode(
-                x=x, y=alt.value(2), text="words:N"
+                x=x, y=fixed(alt.YValue, 2), text=alt.Text("words:N")
             )
         )
     alt_text = "; ".join(str(r["label"]) for r in rows)

@@ -28,8 +28,8 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     scale = alt.Scale(domain=[0, max(g for _, g in known) * 1.2], nice=False)
     y = by_name("name", labelLimit=220)
     base = alt.Chart(rows_of(rows)).encode(y=y, x=along("gain", scale))
-    bars = base.mark_bar(color=theme.palette.bottlenecked).encode(description="label:N")
-    words = base.mark_text(align="left", dx=8, fontWeight="bold").encode(text="words:N")
+    bars = base.mark_bar(color=theme.palette.bottlenecked).encode(description=alt.Description("label:N"))
+    words = base.mark_text(align="left", dx=8, fontWeight="bold").encode(text=alt.Text("words:N"))
     title = f"Largest gain: {known[0][0].lower()}"
     alt_text = "; ".join(str(r["label"]) for r in rows)
     body = layered(bars, words, width=WIDTH, height=alt.Step(ROW_HEIGHT))

@@ -35,7 +35,7 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     ]
     legend = alt.Legend(orient="top", symbolType="square", title=None)
     body = stacked(
-        theme, rows, totals, y=by_name("node", labelLimit=180), description="label:N", end="at",
+        theme, rows, totals, y=by_name("node", labelLimit=180), description=alt.Description("label:N"), end="at",
         scale=alt.Scale(domain=[0, max(n.counts.planned for n in nodes) * 1.2], nice=False),
         color=by_kind(alt.Color, "kind", {title: theme.colour(role) for title, _, role in kinds}, legend),
         size={"width": WIDTH, "height": alt.Step(ROW_HEIGHT)},

@@ -44,9 +44,9 @@ def draw(statement: ScalingStatement, theme: Theme) -> Drawing | None:
     base = alt.Chart(rows_of(rows)).encode(x=x, color=colour)
     layers = (
         alt.Chart(rows_of(line)).mark_line(strokeDash=[5, 4], color=theme.palette.idle, aria=False).encode(x=x, y=y),
-        base.mark_rule(strokeWidth=3, opacity=0.55, aria=False).encode(y=alt.Y("low:Q"), y2="high:Q"),
+        base.mark_rule(strokeWidth=3, opacity=0.55, aria=False).encode(y=alt.Y("low:Q"), y2=alt.Y2("high:Q")),
         base.mark_point(size=90, filled=True, opacity=1).encode(
-            y=y, description="label:N", shape=alt.Shape("kind:N", legend=None)
+            y=y, description=alt.Description("label:N"), shape=alt.Shape("kind:N", legend=None)
         ),
     )
     title, found = "Throughput by size", scaling.efficiency_pct

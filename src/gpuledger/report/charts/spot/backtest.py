@@ -42,8 +42,8 @@ def draw(plan: SpotPlan, theme: Theme) -> Drawing | None:
     y = by_name("rule", sort=[str(r["rule"]) for r in rows], gaps=(0.4, 0.2))
     base = alt.Chart(rows_of(rows)).encode(y=y)
     bars = base.mark_bar().encode(x=along("usd", scale), color=colour, **says())
-    ranges = base.mark_rule(strokeWidth=2, color=p.ink, aria=False).encode(x=along("low", scale), x2="high:Q")
-    words = base.mark_text(align="left", dx=8).encode(x=along("high", scale), text="words:N")
+    ranges = base.mark_rule(strokeWidth=2, color=p.ink, aria=False).encode(x=along("low", scale), x2=alt.X2("high:Q"))
+    words = base.mark_text(align="left", dx=8).encode(x=along("high", scale), text=alt.Text("words:N"))
     ours = next(r for r in plan.backtest.rules if r.rule == PLANNED)
     title = f"On the past: {usd(ours.mean_usd)} per job, {percent(ours.median_regret_pct)} above knowing the future"
     subtitle = f"Mean over {plan.backtest.starts} starts with its 95 % interval; capacity drawn from the reclaim bands."

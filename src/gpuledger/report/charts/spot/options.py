@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.spot import shown_options
-from gpuledger.report.marks import Row, by_kind, clip, halo, layered, rows_of, says, spread
+from gpuledger.report.marks import Row, by_kind, clip, fixed, halo, layered, rows_of, says, spread
 from gpuledger.report.written import loose, usd
 
 if TYPE_CHECKING:
@@ -52,16 +52,16 @@ def draw(plan: SpotPlan, theme: Theme) -> Drawing | None:
     y = alt.Y("usd:Q", title="dollars", scale=y_scale, axis=alt.Axis(format="$,.0f", tickCount=5))
     base = alt.Chart(rows_of(rows))
     costs = base.mark_rule(strokeWidth=2, opacity=0.5, aria=False).encode(
-        x=x, y=alt.Y("low:Q", scale=y_scale), y2="high:Q", color=colour
+        x=x, y=alt.Y("low:Q", scale=y_scale), y2=alt.Y2("high:Q"), color=colour
     )
     times = base.mark_rule(strokeWidth=2, opacity=0.5, aria=False).encode(
-        y=y, x=alt.X("h_low:Q", scale=x_scale), x2="h_high:Q", color=colour
+        y=y, x=alt.X("h_low:Q", scale=x_scale), x2=alt.X2("h_high:Q"), color=colour
     )
     points = base.mark_point(size=90, filled=True, opacity=1).encode(x=x, y=y, color=colour, **says())
     deadline = alt.Chart(rows_of([{"at": plan.job.deadline_h, "label": "deadline"}]))
     line = deadline.mark_rule(strokeDash=[5, 4], color=p.muted).encode(x=alt.X("at:Q", scale=x_scale))
     name = deadline.mark_text(align="right", dx=-6, baseline="top", color=p.muted).encode(
-        x=alt.X("at:Q", scale=x_scale), y=alt.value(2), text="label:N"
+        x=alt.X("at:Q", scale=x_scale), y=fixed(alt.YValue, 2), text=alt.Text("label:N")
     )
     marks = [*([] if far else [line, name]), costs, times, points, *_names(theme, rows, wide, tall)]
     drawn = layered(*marks, width=WIDTH, height=HEIGHT)
@@ -79,6 +79,6 @@ def _names(theme: Theme, rows: list[Row], wide: float, tall: float) -> list[alt.
     left = WIDTH * min(r["h_low"] for r in rows) / wide - 10
     placed = [r | {"at_x": left, "at_y": at} for r, at in zip(rows, places, strict=True)]
     chart = alt.Chart(rows_of(placed)).encode(
-        x=alt.X("at_x:Q", scale=None), y=alt.Y("at_y:Q", scale=None), text="name:N"
+        x=alt.X("at_x:Q", scale=None), y=alt.Y("at_y:Q", scale=None), text=alt.Text("name:N")
     )  # fmt: skip
     return [halo(theme, chart, align="right", baseline="middle", color=theme.palette.ink, limit=max(left, ROOM_PX))]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpuledger.plan.tco.statement import Path, TcoPlan
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, alt, halo, layered, rows_of, spread
+from gpuledger.report.marks import Row, alt, fixed, halo, layered, rows_of, spread
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
@@ -30,12 +30,17 @@ def draw(plan: TcoPlan, theme: Theme) -> Drawing | None:
     y = alt.Y("usd:Q", title="cash spent so far", scale=alt.Scale(domain=[0, tall]), axis=alt.Axis(format="$,.0f"))
     p = theme.palette
     color = alt.condition("datum.name == 'own'", alt.value(p.target), alt.value(p.moderate))
-    lines = alt.Chart(rows_of(rows)).mark_line(strokeWidth=2.5).encode(x=x, y=y, detail="name:N", order="step:Q",
-                                                                          color=color)  # fmt: skip
+    lines = (
+        alt.Chart(rows_of(rows))
+        .mark_line(strokeWidth=2.5)
+        .encode(x=x, y=y, detail=alt.Detail("name:N"), order=alt.Order("step:Q"), color=color)
+    )
     crossings = [_crossing(plan, one) for one in known]
     marks = alt.Chart(rows_of([c for c in crossings if c])).encode(x=x, y=y)
-    layers = [lines, marks.mark_point(size=90, filled=True, color=p.ink, opacity=1).encode(description="label:N"),
-              *_names(theme, known, end, tall)]  # fmt: skip
+    points = marks.mark_point(size=90, filled=True, color=p.ink, opacity=1).encode(
+        description=alt.Description("label:N")
+    )
+    layers = [lines, points, *_names(theme, known, end, tall)]
     rent = plan.path("on-demand")
     month = rent.break_even_month if rent else None
     title = (
@@ -87,5 +92,7 @@ def _names(theme: Theme, paths: list[Path], end: float, tall: float) -> list[alt
         {"at": at, "name": f"{p.name} ${_at_end(p, end):,.0f}"}
         for p, at in zip(order, spread(wanted, LABEL_PX, LABEL_PX / 2, HEIGHT - LABEL_PX / 2), strict=True)
     ]
-    chart = alt.Chart(rows_of(rows)).encode(x=alt.value(WIDTH), y=alt.Y("at:Q", scale=None), text="name:N")
+    chart = alt.Chart(rows_of(rows)).encode(
+        x=fixed(alt.XValue, WIDTH), y=alt.Y("at:Q", scale=None), text=alt.Text("name:N")
+    )
     return [halo(theme, chart, align="left", dx=8, baseline="middle", color=theme.palette.ink, limit=ROOM_PX)]

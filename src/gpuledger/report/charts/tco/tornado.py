@@ -33,10 +33,10 @@ def draw(plan: TcoPlan, theme: Theme) -> Drawing | None:
     x = alt.X("from:Q", title="owning less on demand, dollars (below zero, owning costs less)",
               axis=alt.Axis(format="$,.0f", tickCount=6))  # fmt: skip
     bars = alt.Chart(rows_of(rows)).mark_bar(height=16).encode(
-        y=by_name("name", sort=order, labelLimit=330), x=x, x2="to:Q", color=color, **says()
+        y=by_name("name", sort=order, labelLimit=330), x=x, x2=alt.X2("to:Q"), color=color, **says()
     )  # fmt: skip
     rules = [
-        alt.Chart(rows_of([{"at": at}])).mark_rule(strokeDash=dash, color=p.ink).encode(x="at:Q")
+        alt.Chart(rows_of([{"at": at}])).mark_rule(strokeDash=dash, color=p.ink).encode(x=alt.X("at:Q"))
         for at, dash in ((0.0, [1, 0]), (base, [4, 3]))
     ]
     first = capital(shown[0].words)
