@@ -37,7 +37,7 @@ def _recursion(market, work, ticks):
         choices = [on_demand]
         if time - 1 >= left:
             choices.append(later(left, gone if up else 1 - back))
-        if up and time - 1 >= left + LEAST_INTERVAL:
+        if up and time >= left + LEAST_INTERVAL:
             reclaimed = later(left - 1, 1 - market.other_up)
             choices.append(market.spot_usd_h + (1 - lost) * least(left - 1, time - 1, True) + lost * reclaimed)
         return min(choices)

@@ -4,9 +4,10 @@ Of the pools with capacity the one with the lowest price per hour of work is loo
 longer). The job moves between pools only where the saving over the time it will stay is more than the move. Then
 waiting, on-demand and that pool are compared at the prices of the moment, plus what the rest will cost from there.
 Waiting is only weighed where the pool costs more than one that may come back: prices are taken to stay, so time in
-which the job does not run saves nothing else. Spot is only taken while on-demand could still meet the deadline if the
-pool were reclaimed at once. How often the state is saved follows from what lost time would cost: more often where
-little of it is left. How often a pool is reclaimed is known as a range; the job's own hours there narrow it.
+which the job does not run saves nothing else. Spot is only taken for a tick while on-demand could still meet the
+deadline if the pool were reclaimed at the worst instant of it, just before a checkpoint. How often the state is saved
+follows from what lost time would cost: more often where little of it is left. How often a pool is reclaimed is known as
+a range; the job's own hours there narrow it.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from gpuledger.plan.spot.value import (
     DEMAND_UP,
     IDLE_OUT,
     IDLE_UP,
-    SLACK_SHARE,
     SPOT,
     Market,
     least_interval_h,
+    longest_interval_h,
     value_of,
 )
 
@@ -137,7 +138,8 @@ class PlannedRule:
         self.world, self.terms, self._near = world, terms, near
         self._first = self._beliefs = list(beliefs)
         self._hours, self._reclaims = [0.0] * len(beliefs), [0] * len(beliefs)
-        self._room, self._before = math.inf, WAIT
+        self._slack, self._before = math.inf, WAIT
+        self._starting = 0.0  # hours of a start that are left
         self._after, self._left = 0, terms.work_h
         self._quiet, self._learned = 0.0, False
         self._believe()
@@ -191,20 +193,27 @@ class PlannedRule:
     def interval_h(self, pool: int) -> float:
         """The best interval at the pool's reclaim rate, shorter where little time can be lost."""
         found = self.value.interval_h(self._after + 1, self._left, self._rates[pool])
-        return max(min(found, self._every[pool], SLACK_SHARE * self._room), least_interval_h(self.terms))
+        longest = longest_interval_h(self._slack - self._starting, self.terms)
+        return max(min(found, self._every[pool], longest), least_interval_h(self.terms))
 
     def choose(self, tick: int, saved_h: float, unsaved_h: float, mode: int) -> int:
         """The cheapest of waiting, on-demand and the best pool that keeps the deadline safe."""
         self._learn(mode)
-        self._before = self._chosen(tick, saved_h, unsaved_h, mode)
+        started = max(self._starting - self.world.step_h, 0.0)
+        self._before = self._chosen(tick, saved_h, unsaved_h, mode, started)
+        self._starting = started if self._before == mode else self._startup(mode)
         return self._before
 
-    def _chosen(self, tick: int, saved_h: float, unsaved_h: float, mode: int) -> int:
+    def _startup(self, mode: int) -> float:
+        """Hours before another place does work: the state is saved first where the job runs."""
+        return self.terms.restart_h + (self.terms.save_h if mode != WAIT else 0.0)
+
+    def _chosen(self, tick: int, saved_h: float, unsaved_h: float, mode: int, started: float) -> int:
         t, step = self.terms, self.world.step_h
         at_risk = t.work_h - saved_h
         left = at_risk - unsaved_h
         ahead = t.deadline_h - (tick + 1) * step
-        self._room = ahead - left - t.restart_h - t.save_h
+        self._slack = ahead + step - left - t.restart_h
         level = self._posted[tick] / self._base if math.isfinite(self._posted[tick] / self._base) else 1.0
         if ahead > 0 and (not 1 / REVALUE < level < REVALUE or self._rates_moved(tick)):
             self._valued(tick)
@@ -213,13 +222,14 @@ class PlannedRule:
         after = max(math.floor(ahead / step + 1e-9), 0)
         self._after, self._left = after, left
         up = pool != WAIT
-        startup = 0.0 if mode == ON_DEMAND else t.restart_h + (t.save_h if mode != WAIT else 0.0)
+        startup = 0.0 if mode == ON_DEMAND else self._startup(mode)
         best, price = ON_DEMAND, self.world.on_demand_row[tick]
         place = DEMAND_UP if up else DEMAND_OUT
         lowest = price * min(step, startup + left) + self.value.at(after, place, left - step + startup)
-        safe = up and ahead >= (left if pool != mode else at_risk) + t.restart_h + t.save_h
+        self._starting = started if pool == mode else self._startup(mode)
+        safe = up and self._safe(pool, unsaved_h if pool == mode else 0.0)
         if (
-            self._room >= -t.save_h
+            self._slack >= step
             and mode != ON_DEMAND
             and (mode == WAIT or mode != pool)
             and not (safe and self._cheap(tick, pool))
@@ -230,6 +240,17 @@ class PlannedRule:
         if safe and self._spot(tick, pool, left, at_risk, after, mode, level) <= lowest:
             best = pool
         return best
+
+    def _safe(self, pool: int, unsaved_h: float) -> bool:
+        """Whether on-demand can still meet the deadline after a reclaim at any instant of this tick, and after it."""
+        save_h, every = self.terms.save_h, self.interval_h(pool)
+        works = self.world.step_h - min(self._starting, self.world.step_h)
+        first = max(every - unsaved_h, 0.0)
+        if works <= first:
+            saves, most = 0, unsaved_h + works
+        else:
+            saves, most = 1 + math.floor((works - first) / (every + save_h)), max(unsaved_h, every)
+        return self._slack - min(self._starting, self.world.step_h) - saves * save_h >= most + save_h
 
     def _cheap(self, tick: int, pool: int) -> bool:
         """Whether no pool, with capacity or without, does an hour of work for much less."""
