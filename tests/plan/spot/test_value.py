@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuledger.plan.spot.belief import Belief, billed, interval_of, market_of
 from gpuledger.plan.spot.replay import Terms
-from gpuledger.plan.spot.rule import Belief, billed, interval_of, market_of
 from gpuledger.plan.spot.value import IDLE_OUT, IDLE_UP, SPOT, Market, value_of
 
 LEAST_INTERVAL = 1 / 60
