@@ -11,9 +11,9 @@ import numpy as np
 
 from gpuledger.catalog.prices.history import S_PER_H
 from gpuledger.plan.spot.backtest import Case, run_rules
+from gpuledger.plan.spot.belief import Belief
 from gpuledger.plan.spot.clairvoyant import least_usd
 from gpuledger.plan.spot.replay import Terms, World
-from gpuledger.plan.spot.rule import Belief
 
 CHECKPOINT_H, RESTART_H = 1 / 60, 1 / 12
 FEW_JOBS, FEW_EVERY_H = ((12.0, 1.25), (12.0, 1.5), (48.0, 1.25), (48.0, 2.0), (12.0, 1.1)), 36.0

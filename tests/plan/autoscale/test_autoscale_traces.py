@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from gpuledger.errors import FileFault, GpuledgerError, UnknownName
 from gpuledger.plan.autoscale.demand.reading import read_trace
@@ -74,6 +76,30 @@ def test_compressed_and_parquet_files_read_the_same(tmp_path, write):
         other = read_trace(tmp_path / name)
         assert np.array_equal(other.rates_per_s, plain.rates_per_s)
         assert np.array_equal(other.clock_s, plain.clock_s)
+
+
+@settings(deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(st.floats(0.001, 90.0), st.integers(0, 4000)), min_size=5, max_size=80))
+def test_requests_are_counted_and_read_the_same_from_text_and_from_numbers(tmp_path, rows):
+    at, tokens = np.cumsum([gap for gap, _ in rows]), [n for _, n in rows]
+    text = "".join(f"{float(t)!r},{n}\n" for t, n in zip(at, tokens, strict=True))
+    (tmp_path / "r.csv").write_text(f"arrival_s,generated_tokens\n{text}")
+    pq.write_table(pa.table({"arrival_s": at, "generated_tokens": tokens}), tmp_path / "r.parquet")
+    plain, typed = (read_trace(tmp_path / name) for name in ("r.csv", "r.parquet"))
+    for trace in (plain, typed):
+        assert trace.requests == len(rows)  # exactly: their number decides how a trace is replayed
+    assert np.array_equal(plain.at_s, typed.at_s)
+    assert np.array_equal(plain.generated, typed.generated)
+
+
+@pytest.mark.parametrize(("column", "bad"), [("generated_tokens", -1.0), ("generated_tokens", np.inf),
+                                             ("arrival_s", np.nan)])  # fmt: skip
+def test_impossible_numbers_of_a_parquet_file_are_named_by_row(tmp_path, column, bad):
+    cells = {"arrival_s": [0.0, 1.0, 2.0], "generated_tokens": [5.0, 5.0, 5.0]}
+    cells[column][1] = bad
+    pq.write_table(pa.table(cells), tmp_path / "r.parquet")
+    with pytest.raises(FileFault, match=f"row 3, {column}"):
+        read_trace(tmp_path / "r.parquet")
 
 
 def test_one_of_several_series(write):

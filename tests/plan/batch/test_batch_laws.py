@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpuledger.plan.batching import search
 from gpuledger.plan.batching.build import plan_batch
+from gpuledger.plan.batching.choices import first_free, free_starts
 from gpuledger.plan.batching.jobs import Job
 from gpuledger.plan.batching.pools import Pool, Terms
 from gpuledger.plan.batching.price_windows import PriceWindow
@@ -111,3 +113,12 @@ def test_more_gpus_on_demand_never_cost_more_where_both_are_proven(given_jobs, g
     other = planned(given_jobs, wider)
     if made.proof == other.proof == "optimal":
         assert other.chosen.usd <= made.chosen.usd + Decimal("0.000001")
+
+
+@given(st.lists(st.integers(0, 4), min_size=3, max_size=400), st.integers(1, 4), st.integers(1, 3), st.data())
+def test_the_first_free_start_is_the_first_of_all(free, gpus, steps, data):
+    first = data.draw(st.integers(0, len(free) - steps))
+    latest = data.draw(st.integers(first, len(free) - steps))
+    every = free_starts(np.array(free), gpus, steps, first, latest)
+    found = first_free(np.array(free), gpus, steps, first, latest)
+    assert found == (first + int(np.argmax(every)) if every.any() else None)

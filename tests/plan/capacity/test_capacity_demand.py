@@ -243,7 +243,10 @@ def test_rows_of_one_time_and_name_are_added_and_capacity_is_read(tmp_path):
     found = read_demand(table(tmp_path, text))
     assert found.series[0].values.tolist() == [3, 4]
     assert found.capacity == {"a": 9}
-    assert [s.name for s in read_demand(tmp_path / "d.csv", by="namespace").series] == ["x", "y"]
+    assert any("1 row added to an earlier row" in note for note in found.notes)
+    apart = read_demand(tmp_path / "d.csv", by="namespace")
+    assert [s.name for s in apart.series] == ["x", "y"]
+    assert not any("added" in note for note in apart.notes)
 
 
 def test_other_separators_a_gpu_model_column_and_empty_cells_are_understood(tmp_path):

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuledger.plan.spot.backtest import PLANNED, run_rules
+from gpuledger.plan.spot.belief import Belief
 from gpuledger.plan.spot.clairvoyant import least_usd
 from gpuledger.plan.spot.replay import ON_DEMAND, WAIT, Terms, World, replay
-from gpuledger.plan.spot.rule import Belief, StartOverRule
+from gpuledger.plan.spot.rule import StartOverRule
 from gpuledger.plan.spot.simple_rules import OnDemand, SingleZone
 
 

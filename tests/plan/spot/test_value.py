@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuledger.plan.spot.belief import Belief, billed, interval_of, market_of
 from gpuledger.plan.spot.replay import Terms
-from gpuledger.plan.spot.rule import Belief, billed, interval_of, market_of
 from gpuledger.plan.spot.value import IDLE_OUT, IDLE_UP, SPOT, Market, value_of
 
 LEAST_INTERVAL = 1 / 60
@@ -37,7 +37,7 @@ def _recursion(market, work, ticks):
         choices = [on_demand]
         if time - 1 >= left:
             choices.append(later(left, gone if up else 1 - back))
-        if up and time - 1 >= left + LEAST_INTERVAL:
+        if up and time >= left + LEAST_INTERVAL:
             reclaimed = later(left - 1, 1 - market.other_up)
             choices.append(market.spot_usd_h + (1 - lost) * least(left - 1, time - 1, True) + lost * reclaimed)
         return min(choices)

@@ -11,9 +11,10 @@ import pytest
 
 from gpuledger.catalog.gpus import get_gpu
 from gpuledger.catalog.prices.history import Changes, Pool, PriceHistory
+from gpuledger.plan.spot.belief import Belief
 from gpuledger.plan.spot.build import Asked, plan_spot
 from gpuledger.plan.spot.replay import ON_DEMAND, WAIT, Terms, World, replay
-from gpuledger.plan.spot.rule import Belief, PlannedRule
+from gpuledger.plan.spot.rule import PlannedRule
 from gpuledger.plan.spot.worlds import capacity, step_of, within
 
 DAY, FIRST = 86_400, 1_700_000_000 // 86_400 * 86_400

@@ -20,6 +20,8 @@ MOST_PIECES = 4
 # The largest search for the cheapest steps of a job that may pause, and the most of its patterns to list one by one.
 MOST_CELLS = 600_000
 MOST_PATTERNS = 400
+# Starts that are looked at before those further on.
+NEARBY = 64
 
 
 class Choice(NamedTuple):
@@ -76,6 +78,19 @@ def free_starts(free: np.ndarray, gpus: int, steps: int, first: int, latest: int
     """Which starts from first to latest find this number of GPUs free for this number of steps; `free`: of a lane."""
     room = np.concatenate([[0], np.cumsum(free[first : latest + steps] >= gpus)])
     return (room[steps:] - room[: latest - first + 1]) == steps
+
+
+def first_free(free: np.ndarray, gpus: int, steps: int, first: int, latest: int) -> int | None:
+    """The first of these starts, None where there is none; it looks nearby first, as `free` may be months long."""
+    span = max(steps, NEARBY)
+    while first <= latest:
+        until = min(latest, first + span)
+        ok = free_starts(free, gpus, steps, first, until)
+        at = int(np.argmax(ok))
+        if ok[at]:
+            return first + at
+        first, span = until + 1, 2 * span
+    return None
 
 
 def unbroken(grid: Grid, task: Task, fit: Fit, free: np.ndarray) -> list[Choice]:

@@ -13,7 +13,7 @@ from enum import StrEnum
 import numpy as np
 
 from gpuledger.errors import InputError
-from gpuledger.plan.batching.choices import Choice, costs, free_starts, made
+from gpuledger.plan.batching.choices import Choice, costs, first_free, free_starts, made
 from gpuledger.plan.batching.grid import Fit, Grid, Task
 from gpuledger.plan.batching.schedule import Schedule
 
@@ -146,9 +146,7 @@ def earliest_start(grid: Grid, task: Task, free: np.ndarray) -> Choice:
     """The start that ends first, on time or not."""
     found = []
     for fit in task.fits:
-        latest = grid.reach - fit.steps
-        ok = free_starts(free[fit.lane], task.job.gpus, fit.steps, task.first, latest)
-        if ok.any():
-            at = task.first + int(np.argmax(ok))
+        at = first_free(free[fit.lane], task.job.gpus, fit.steps, task.first, grid.reach - fit.steps)
+        if at is not None:
             found.append(made(grid, task, fit, ((at, at + fit.steps),)))
     return min(found, key=lambda c: (c.late_ms, c.end, c.usd))

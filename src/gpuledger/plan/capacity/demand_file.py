@@ -78,7 +78,8 @@ def read_demand(
     made = [
         _series(name, columns, [(times[i], values[i], ran[i]) for i in mine]) for name, mine in _grouped(named).items()
     ]
-    notes = _notes(path, columns, per_gpu, relative, everything - len(rows))
+    parts = 0 if columns.jobs else len(rows) - len(set(zip(named, times, strict=True)))
+    notes = _notes(path, columns, per_gpu, relative, everything - len(rows), parts)
     read_as = [f"{columns.length} is the length in {unit}"] if columns.length else []
     if found.commas:
         read_as.append(f"commas of {columns.value} mark {found.commas}")
@@ -219,7 +220,9 @@ def _capacity(path: Path, rows: Rows, columns: _Columns, named: Sequence[str]) -
     return {name: round(gpus) for (_, name), gpus in zip(given, there, strict=True)}
 
 
-def _notes(path: Path, columns: _Columns, per_gpu: float | None, relative: bool, empty: int) -> Iterator[str]:
+def _notes(
+    path: Path, columns: _Columns, per_gpu: float | None, relative: bool, empty: int, parts: int
+) -> Iterator[str]:
     named = f", one series per {columns.name}" if columns.name else ""
     what = "jobs, each from its start for its length" if columns.jobs else "demand over time"
     yield f"{path.name}: {columns.time} is the time (UTC), {columns.value} the demand{named}; read as {what}"
@@ -229,5 +232,9 @@ def _notes(path: Path, columns: _Columns, per_gpu: float | None, relative: bool,
         yield f"{columns.time} counts seconds from a start that the table does not give: it is taken to end today"
     if empty:
         yield f"{count(empty, 'row')} without a value left out: gaps, not zero"
+    if parts:
+        same = "time and name" if columns.name else "time"
+        hint = "remove rows that are there twice, or name the column that tells series apart"
+        yield f"{count(parts, 'row')} added to an earlier row of the same {same}: {hint}"
     if columns.capacity:
         yield f"{columns.capacity} is the number of GPUs there"

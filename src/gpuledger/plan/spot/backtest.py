@@ -16,10 +16,11 @@ from gpuledger.catalog.prices.history import S_PER_H, PriceHistory, load_history
 from gpuledger.catalog.prices.reclaim import facts
 from gpuledger.errors import InputError
 from gpuledger.lake.engines.mapping import mapped
+from gpuledger.plan.spot.belief import Belief, interval_of
 from gpuledger.plan.spot.clairvoyant import least_usd
 from gpuledger.plan.spot.pools import Choice, Wanted, choice
 from gpuledger.plan.spot.replay import Outcome, Terms, World, replay
-from gpuledger.plan.spot.rule import Belief, interval_of, planned_rule
+from gpuledger.plan.spot.rule import planned_rule
 from gpuledger.plan.spot.simple_rules import simple_rules
 from gpuledger.plan.spot.worlds import capacity, drawn_rates, instants, past_prices, step_of, ticks_of, within
 from gpuledger.units import Unknown

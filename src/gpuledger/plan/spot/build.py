@@ -16,12 +16,12 @@ from gpuledger.errors import InputError
 from gpuledger.plan.outcome import Refused
 from gpuledger.plan.planners import Stage, silent
 from gpuledger.plan.spot.backtest import Backtest, Case, summed, walk
+from gpuledger.plan.spot.belief import LEAST_PER_H, billed, interval_of
 from gpuledger.plan.spot.checkpoints import Intervals, intervals
 from gpuledger.plan.spot.judging import judged, short_enough
 from gpuledger.plan.spot.options import Bounds, Rated, rated
 from gpuledger.plan.spot.pools import Candidate, Choice, Wanted, choice
 from gpuledger.plan.spot.replay import Terms
-from gpuledger.plan.spot.rule import LEAST_PER_H, billed, interval_of
 from gpuledger.plan.spot.statement import Job, PastPrices, PoolRow, SpotPlan
 from gpuledger.plan.spot.unrated import unrated_offers
 from gpuledger.plan.spot.words import Known, assumptions, headline, notes

@@ -19,9 +19,10 @@ import numpy as np
 
 from gpuledger.catalog.prices.reclaim import facts
 from gpuledger.plan.outcome import UsdRange
+from gpuledger.plan.spot.belief import Belief, interval_of
 from gpuledger.plan.spot.pools import Choice
 from gpuledger.plan.spot.replay import Floats, Outcome, Rule, Terms, World, replay
-from gpuledger.plan.spot.rule import Belief, interval_of, planned_rule
+from gpuledger.plan.spot.rule import planned_rule
 from gpuledger.plan.spot.simple_rules import CheapestNow, OnDemand
 from gpuledger.plan.spot.worlds import DrawnWorlds, within
 from gpuledger.units import Range

@@ -16,7 +16,7 @@ from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.catalog.prices.reclaim import Instance, facts, reclaims_per_h
 from gpuledger.errors import InputError
 from gpuledger.plan.outcome import Refused
-from gpuledger.plan.spot.rule import Belief
+from gpuledger.plan.spot.belief import Belief
 from gpuledger.units import Range, Unknown
 
 HOURS_PER_DAY = 24.0

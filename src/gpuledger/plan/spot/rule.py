@@ -4,126 +4,38 @@ Of the pools with capacity the one with the lowest price per hour of work is loo
 longer). The job moves between pools only where the saving over the time it will stay is more than the move. Then
 waiting, on-demand and that pool are compared at the prices of the moment, plus what the rest will cost from there.
 Waiting is only weighed where the pool costs more than one that may come back: prices are taken to stay, so time in
-which the job does not run saves nothing else. Spot is only taken while on-demand could still meet the deadline if the
-pool were reclaimed at once. How often the state is saved follows from what lost time would cost: more often where
-little of it is left. How often a pool is reclaimed is known as a range; the job's own hours there narrow it.
+which the job does not run saves nothing else. Spot is only taken for a tick while on-demand could still meet the
+deadline if the pool were reclaimed at the worst instant of it, just before a checkpoint. How often the state is saved
+follows from what lost time would cost: more often where little of it is left. How often a pool is reclaimed is known as
+a range; the job's own hours there narrow it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from gpuledger.plan.spot.checkpoints import billed_per_work_h, exact_h
+from gpuledger.plan.spot.belief import LEAST_PER_H, Belief, billed, interval_of, market_of, rounded
 from gpuledger.plan.spot.replay import ON_DEMAND, WAIT, Terms, World
 from gpuledger.plan.spot.value import (
     DEMAND_OUT,
     DEMAND_UP,
     IDLE_OUT,
     IDLE_UP,
-    SLACK_SHARE,
     SPOT,
     Market,
     least_interval_h,
+    longest_interval_h,
     value_of,
 )
 
 LONGEST_STAY_H = 48.0
-LEAST_PER_H = 1e-6
-GRID, RATE_GRID, UP_GRID = 1.05, 1.25, 20
 LEAST_QUIET_H, QUIET_SHARE = 1.0, 0.5  # hours without a reclaim after which the rate is updated
 REVALUE, RERATE = 1.25, 1.25  # prices and rates that moved by this much ask for a new value
 WORTH_WAITING = 1.05  # from here on, waiting for the cheapest pool pays
-
-
-@dataclass(frozen=True)
-class Belief:
-    """What is expected of a pool: its price for the whole job, how often it is reclaimed, how long it is out then.
-
-    `weight`: the number of reclaims the rate rests on; with few, the job's own experience changes it soon. `rates`:
-    where it is only known to lie in a range, the rates it may have, all as likely; the expected one is their mean.
-    """
-
-    usd_h: float
-    reclaims_per_h: float
-    outage_h: float
-    region: str = ""
-    weight: float = 0.5
-    rates: tuple[float, ...] = ()
-
-    @property
-    def available(self) -> float:
-        """The share of time in which it has capacity."""
-        return 1 / (1 + self.reclaims_per_h * self.outage_h)
-
-    def after(self, reclaims: int, hours: float) -> Belief:
-        """The same with the job's own experience added."""
-        if self.rates:
-            rates = np.array(self.rates)
-            log_odds = reclaims * np.log(rates) - rates * hours
-            odds = np.exp(log_odds - log_odds.max())
-            return replace(self, reclaims_per_h=float((odds * rates).sum() / odds.sum()))
-        rate = (self.weight + reclaims) / (self.weight / max(self.reclaims_per_h, LEAST_PER_H) + hours)
-        return replace(self, reclaims_per_h=rate)
-
-
-def interval_of(belief: Belief, terms: Terms) -> float:
-    """The best hours of work between checkpoints in a pool."""
-    if terms.checkpoint_h is None:
-        return math.inf
-    return min(max(exact_h(terms.checkpoint_h, max(belief.reclaims_per_h, LEAST_PER_H)), 1 / 60), terms.work_h)
-
-
-def billed(belief: Belief, terms: Terms) -> float:
-    """Hours paid per hour of work in a pool."""
-    if terms.checkpoint_h is None:
-        return 1.0
-    every = interval_of(belief, terms)
-    return billed_per_work_h(every, terms.checkpoint_h, max(belief.reclaims_per_h, LEAST_PER_H), terms.restart_h)
-
-
-def market_of(
-    beliefs: Sequence[Belief], on_demand_usd_h: float, terms: Terms, same_region: float, other_region: float
-) -> Market:
-    """Many pools as a market in two states: the cheapest that has capacity is used."""
-    order = sorted(beliefs, key=lambda b: b.usd_h * billed(b, terms))
-    order = [b for b in order if b.usd_h * billed(b, terms) < on_demand_usd_h] or order[:1]
-    first = order[0]
-    out, price, rate, every = 1.0, 0.0, 0.0, 0.0
-    for at, b in enumerate(order):
-        tied = 0.0 if at == 0 else same_region if b.region == first.region else other_region
-        down = (1 - b.available) + tied * b.available if at else 1 - b.available
-        share = out * (1 - down)
-        price, rate = price + share * b.usd_h, rate + share * b.reclaims_per_h
-        every += share * interval_of(b, terms)
-        out *= down
-    up = max(1 - out, 1e-9)
-    others, back = 1.0, 1 / first.outage_h
-    for b in order[1:]:
-        tied = same_region if b.region == first.region else other_region
-        others *= 1 - b.available * (1 - tied)
-        back += (1 - tied) / b.outage_h
-    return Market(price / up, on_demand_usd_h, rate / up, 1 - others, back, every / up)
-
-
-def rounded(market: Market) -> Market:
-    """Prices and rates on a grid: worlds that are nearly alike share a value."""
-    whole = market.on_demand_usd_h
-    return Market(
-        spot_usd_h=whole * _on_grid(market.spot_usd_h / whole, GRID),
-        on_demand_usd_h=whole,
-        reclaims_per_h=_on_grid(market.reclaims_per_h, RATE_GRID),
-        other_up=round(market.other_up * UP_GRID) / UP_GRID,
-        back_per_h=_on_grid(market.back_per_h, RATE_GRID),
-        interval_h=_on_grid(market.interval_h, RATE_GRID),
-    )
-
-
-def _on_grid(value: float, grid: float) -> float:
-    return float(grid ** round(math.log(value) / math.log(grid)))
 
 
 class PlannedRule:
@@ -137,7 +49,8 @@ class PlannedRule:
         self.world, self.terms, self._near = world, terms, near
         self._first = self._beliefs = list(beliefs)
         self._hours, self._reclaims = [0.0] * len(beliefs), [0] * len(beliefs)
-        self._room, self._before = math.inf, WAIT
+        self._slack, self._before = math.inf, WAIT
+        self._starting = 0.0  # hours of a start that are left
         self._after, self._left = 0, terms.work_h
         self._quiet, self._learned = 0.0, False
         self._believe()
@@ -191,20 +104,27 @@ class PlannedRule:
     def interval_h(self, pool: int) -> float:
         """The best interval at the pool's reclaim rate, shorter where little time can be lost."""
         found = self.value.interval_h(self._after + 1, self._left, self._rates[pool])
-        return max(min(found, self._every[pool], SLACK_SHARE * self._room), least_interval_h(self.terms))
+        longest = longest_interval_h(self._slack - self._starting, self.terms)
+        return max(min(found, self._every[pool], longest), least_interval_h(self.terms))
 
     def choose(self, tick: int, saved_h: float, unsaved_h: float, mode: int) -> int:
         """The cheapest of waiting, on-demand and the best pool that keeps the deadline safe."""
         self._learn(mode)
-        self._before = self._chosen(tick, saved_h, unsaved_h, mode)
+        started = max(self._starting - self.world.step_h, 0.0)
+        self._before = self._chosen(tick, saved_h, unsaved_h, mode, started)
+        self._starting = started if self._before == mode else self._startup(mode)
         return self._before
 
-    def _chosen(self, tick: int, saved_h: float, unsaved_h: float, mode: int) -> int:
+    def _startup(self, mode: int) -> float:
+        """Hours before another place does work: the state is saved first where the job runs."""
+        return self.terms.restart_h + (self.terms.save_h if mode != WAIT else 0.0)
+
+    def _chosen(self, tick: int, saved_h: float, unsaved_h: float, mode: int, started: float) -> int:
         t, step = self.terms, self.world.step_h
         at_risk = t.work_h - saved_h
         left = at_risk - unsaved_h
         ahead = t.deadline_h - (tick + 1) * step
-        self._room = ahead - left - t.restart_h - t.save_h
+        self._slack = ahead + step - left - t.restart_h
         level = self._posted[tick] / self._base if math.isfinite(self._posted[tick] / self._base) else 1.0
         if ahead > 0 and (not 1 / REVALUE < level < REVALUE or self._rates_moved(tick)):
             self._valued(tick)
@@ -213,13 +133,14 @@ class PlannedRule:
         after = max(math.floor(ahead / step + 1e-9), 0)
         self._after, self._left = after, left
         up = pool != WAIT
-        startup = 0.0 if mode == ON_DEMAND else t.restart_h + (t.save_h if mode != WAIT else 0.0)
+        startup = 0.0 if mode == ON_DEMAND else self._startup(mode)
         best, price = ON_DEMAND, self.world.on_demand_row[tick]
         place = DEMAND_UP if up else DEMAND_OUT
         lowest = price * min(step, startup + left) + self.value.at(after, place, left - step + startup)
-        safe = up and ahead >= (left if pool != mode else at_risk) + t.restart_h + t.save_h
+        self._starting = started if pool == mode else self._startup(mode)
+        safe = up and self._safe(pool, unsaved_h if pool == mode else 0.0)
         if (
-            self._room >= -t.save_h
+            self._slack >= step
             and mode != ON_DEMAND
             and (mode == WAIT or mode != pool)
             and not (safe and self._cheap(tick, pool))
@@ -230,6 +151,17 @@ class PlannedRule:
         if safe and self._spot(tick, pool, left, at_risk, after, mode, level) <= lowest:
             best = pool
         return best
+
+    def _safe(self, pool: int, unsaved_h: float) -> bool:
+        """Whether on-demand can still meet the deadline after a reclaim at any instant of this tick, and after it."""
+        save_h, every = self.terms.save_h, self.interval_h(pool)
+        works = self.world.step_h - min(self._starting, self.world.step_h)
+        first = max(every - unsaved_h, 0.0)
+        if works <= first:
+            saves, most = 0, unsaved_h + works
+        else:
+            saves, most = 1 + math.floor((works - first) / (every + save_h)), max(unsaved_h, every)
+        return self._slack - min(self._starting, self.world.step_h) - saves * save_h >= most + save_h
 
     def _cheap(self, tick: int, pool: int) -> bool:
         """Whether no pool, with capacity or without, does an hour of work for much less."""

@@ -37,6 +37,11 @@ def least_interval_h(terms: Terms) -> float:
     return max(LEAST_CHECKPOINTS * terms.save_h, 1 / 60)
 
 
+def longest_interval_h(slack_h: float, terms: Terms) -> float:
+    """The longest interval that can be lost, where this much time can: its checkpoint takes some, leaving too."""
+    return SLACK_SHARE * (slack_h - 2 * terms.save_h)
+
+
 @dataclass(frozen=True)
 class Market:
     """The market in two states; dollars per hour for the whole job."""
@@ -92,13 +97,14 @@ def value_of(market: Market, terms: Terms, step_h: float) -> Value:
     late[0] = 0.0
     after = np.tile(late, (5, 1))
     usd[0] = after
-    # Time that can still be lost, by ticks left.
-    slack = step_h * np.arange(ticks + 1)[:, None] - step_h - work - terms.restart_h
-    can = slack >= terms.save_h + step.least
-    longest = np.maximum(SLACK_SHARE * (slack - terms.save_h), step.least)
+    # Time that can still be lost, by ticks left; a job that starts has lost some already.
+    slack = step_h * np.arange(ticks + 1)[:, None] - work - terms.restart_h
+    needed = 2 * terms.save_h + step.least
+    longest = np.maximum(SLACK_SHARE * (slack - 2 * terms.save_h), step.least)
     for left in range(1, ticks + 1):
-        after, best = step.back(after, slack[left] >= 0, can[left], longest[left])
-        usd[left], every[left] = after, step.intervals[best]
+        can = slack[left] - step.startups >= needed
+        after, every[left] = step.back(after, slack[left] >= step_h, can, longest[left])
+        usd[left] = after
     return Value(step_h, cell, usd, market, every)
 
 
@@ -154,6 +160,7 @@ class _Step:
         self.intervals = np.geomspace(self.least, max(market.interval_h, self.least), INTERVALS)
         rates = self.intervals / (self.intervals + terms.save_h)
         starts, moved = terms.restart_h, terms.restart_h + terms.save_h
+        self.startups = np.array([[0.0], [starts], [moved]])  # before spot does work: running, from nothing, on demand
         # On demand from each place, in their order: the startup, and whether spot is up then.
         demand = [(starts, 0), (starts, 1), (moved, 1), (0.0, 0), (0.0, 1)]
         one = np.ones(1)
@@ -174,10 +181,11 @@ class _Step:
         self._each = np.arange(len(work))
         self._starts = np.arange(2)[:, None] * (INTERVALS * len(work)) + self._each
 
-    def back(self, after: Floats, wait: Bools, can: Bools, longest: Floats) -> tuple[Floats, Indices]:
-        """The values one tick earlier, and the best interval on spot by its place.
+    def back(self, after: Floats, wait: Bools, can: Bools, longest: Floats) -> tuple[Floats, Floats]:
+        """The values one tick earlier, and the best interval on spot, unless the slack asks for a shorter one.
 
-        `wait`, `can`: the work left with which waiting and spot are safe; `longest`: the longest interval then.
+        `wait`, `can`: the work left with which waiting and spot (running, started from nothing, from on demand) are
+        safe; `longest`: the longest interval then.
         """
         mixed = self._mix @ after
         out = self._demand.of(mixed[2:4])
@@ -191,11 +199,13 @@ class _Step:
         usd[self.intervals[:, None] > longest] = np.inf
         best = usd.argmin(axis=0)
         at = best * len(self._each)
-        np.minimum(out[SPOT], usd.take(at + self._each), out=out[SPOT], where=can)
+        np.minimum(out[SPOT], usd.take(at + self._each), out=out[SPOT], where=can[0])
         at = self._starts + at
         started = _read(then, self._start_low.take(at), self._start_part.take(at))
         started += self._start_usd.take(at)
-        np.minimum(out[IDLE_UP], started[0], out=out[IDLE_UP], where=can)
-        np.minimum(out[DEMAND_UP], started[1], out=out[DEMAND_UP], where=can)
+        np.minimum(out[IDLE_UP], started[0], out=out[IDLE_UP], where=can[1])
+        np.minimum(out[DEMAND_UP], started[1], out=out[DEMAND_UP], where=can[2])
         out[:, 0] = 0.0
-        return out, best
+        # Where the deadline keeps the interval short: as long as the slack allows, up to the next candidate.
+        above = self.intervals.take(np.minimum(best + 1, INTERVALS - 1))
+        return out, np.where(above > longest, above, self.intervals.take(best))

@@ -100,7 +100,7 @@ def assumptions(job: Job, known: Known, own_rate: float | None, draws: int) -> t
     if job.checkpoint_s is not None:
         out.append(
             f"A checkpoint takes {job.checkpoint_s:g} s and a restart {job.restart_s:g} s. On-demand takes over while "
-            "it can still finish in time even if the spot instance is reclaimed at once."
+            "it can still finish in time even if the spot instance is reclaimed just before a checkpoint."
         )
     if not job.deadline_given:
         out.append(f"No deadline was given: {job.deadline_h:,.1f} h, twice the work, is assumed.")

@@ -87,7 +87,11 @@ def carbon(value: Range | Unknown) -> Cell:
 
 
 def _carbon_range(value: Range | Unknown) -> str:
-    return "" if isinstance(value, Unknown) else f"{kilograms(value.low)} to {kilograms(value.high)}"
+    """Both ends; their unit once where it is the same, as the table is wide."""
+    if isinstance(value, Unknown):
+        return ""
+    low, high = kilograms(value.low), kilograms(value.high)
+    return f"{low.removesuffix(high[high.index(' ') :])} to {high}"
 
 
 def _instance(option: RegionOption) -> str:

@@ -148,9 +148,11 @@ def break_even_table(plan: TcoPlan) -> Table:
         cells = [_meets(found[0], "{:.1f}"), _meets(found[1], "{:.1f} %"), _meets(found[2], "${:,.0f}")]
         rows.append([p.name, *cells, why])
     heads = ("Owning against", "Month", "Utilization", "Purchase price", "Why never")
+    shown = len(heads) if any(row[-1] for row in rows) else len(heads) - 1
     note = "Month: cash, before resale. Owning costs less above that utilization, and below that price per GPU."
     caption = "Where owning and renting cost the same"
-    return make_table("break_even", caption, heads, "wnnnw", rows, note=note, screen_rows=ALL)
+    rows = [row[:shown] for row in rows]
+    return make_table("break_even", caption, heads[:shown], "wnnnw"[:shown], rows, note=note, screen_rows=ALL)
 
 
 def lines_table(plan: TcoPlan) -> Table:

@@ -76,15 +76,20 @@ def instants(path: str, name: str, column: pa.ChunkedArray) -> Instants:
         found = np.asarray(column.cast(pa.timestamp("ns")).cast(pa.int64()).to_pylist(), dtype=object)
         _no_blank(path, name, found)
         return Instants(found.astype(np.int64) / 1e9, True, f"{name}: time, UTC")
-    texts = [None if v is None else str(v).strip() for v in column.to_pylist()]
-    _no_blank(path, name, np.array([t or None for t in texts], dtype=object))
-    try:
-        numbers = np.array(texts, dtype=np.float64)
-    except ValueError:
-        return Instants(_iso(path, name, [t or "" for t in texts]), True, f"{name}: time, UTC where no zone is given")
+    if _typed(column):
+        numbers = column.to_numpy().astype(np.float64)
+    else:
+        texts = [None if v is None else str(v).strip() for v in column.to_pylist()]
+        _no_blank(path, name, np.array([t or None for t in texts], dtype=object))
+        try:
+            numbers = np.array(texts, dtype=np.float64)
+        except ValueError:
+            read_as = f"{name}: time, UTC where no zone is given"
+            return Instants(_iso(path, name, [t or "" for t in texts]), True, read_as)
     if not np.isfinite(numbers).all():
         row = int(np.flatnonzero(~np.isfinite(numbers))[0])
-        raise FileFault(path, f"row {row + 2}, {name}: {texts[row]!r} is not a time", hint="remove or correct the row")
+        problem = f"row {row + 2}, {name}: {str(column[row]).strip()!r} is not a time"
+        raise FileFault(path, problem, hint="remove or correct the row")
     for least, scale, unit in _SCALES:
         if abs(numbers[0]) >= least:
             return Instants(numbers / scale, True, f"{name}: {unit} since 1970")
@@ -92,6 +97,11 @@ def instants(path: str, name: str, column: pa.ChunkedArray) -> Instants:
         return Instants(numbers / 1e3, False, f"{name}: milliseconds from the start")
     dated = bool(abs(numbers[0]) >= _SINCE_1970_S)
     return Instants(numbers, dated, f"{name}: seconds {'since 1970' if dated else 'from the start'}")
+
+
+def _typed(column: pa.ChunkedArray) -> bool:
+    """Whether a column has numbers in every row, so that none of them has to be read as text."""
+    return (pa.types.is_integer(column.type) or pa.types.is_floating(column.type)) and not column.null_count
 
 
 def _no_blank(path: str, name: str, values: np.ndarray) -> None:
@@ -123,6 +133,8 @@ def _iso(path: str, name: str, texts: list[str]) -> np.ndarray:
 
 def numbers(path: str, name: str, column: pa.ChunkedArray) -> np.ndarray:
     """A column of numbers from 0 on, NaN where a cell is empty."""
+    if _typed(column) and len(found := column.to_numpy()) and found.min() >= 0 and np.isfinite(found).all():
+        return found.astype(np.float64)
     out = np.empty(len(column))
     for row, value in enumerate(column.to_pylist()):
         text = "" if value is None else str(value).strip()

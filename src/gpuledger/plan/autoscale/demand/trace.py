@@ -36,8 +36,8 @@ class Trace:
 
     @property
     def requests(self) -> float:
-        """How many requests it has."""
-        return float(self.rates_per_s.sum() * self.step_s)
+        """How many requests it has: counted where they are known, so that rounding cannot add one."""
+        return float(self.rates_per_s.sum() * self.step_s if self.at_s is None else len(self.at_s))
 
     @property
     def mean_tokens(self) -> float | None:
