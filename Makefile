@@ -43,7 +43,8 @@ test: $(STAMP) ## run the tests on all cores
 	@test -x $(FOCUS)/bin/focus-validator || echo "the FOCUS validator is not installed: its test is skipped (make test-focus)"
 	$(BIN)/python -m pytest -m "not torch and not scale" $(SPREAD)
 
-test-scale: $(STAMP) ## kills, Ray, S3, Prometheus, notebooks, hostile files, the agent, the wheel, a plugin
+test-scale: $(STAMP) ## kills, Ray, S3, Prometheus, notebooks, hostile files, the agent, the wheel, a plugin, a browser
+	@command -v chromium >/dev/null || echo "chromium is not installed: a browser at a growing lake is skipped (apt-get install chromium)"
 	@command -v prometheus >/dev/null || echo "Prometheus is not installed: its tests are skipped (apt-get install prometheus)"
 	@command -v cc >/dev/null || echo "no C compiler: kills at exact calls are skipped (apt-get install gcc libc6-dev)"
 	@command -v systemd-analyze >/dev/null || echo "systemd is not installed: the check of its units is skipped (apt-get install systemd)"
