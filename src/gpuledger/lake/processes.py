@@ -168,10 +168,10 @@ def _serve(
         except Empty:
             return
         try:
-            _send(worker.stdin, Order.of(work, task))
+            send(worker.stdin, Order.of(work, task))
             answer = Answer()
             while answer.task < 0 and not answer.error:
-                said = _received(worker.stdout)
+                said = received(worker.stdout)
                 answer = msgspec.msgpack.decode(said, type=Answer) if said else Answer(error=_DIED)
                 if answer.done:
                     answer = msgspec.structs.replace(answer, task=number)
@@ -183,13 +183,14 @@ def _serve(
             return
 
 
-def _send(pipe: IO[bytes], what: msgspec.Struct) -> None:
+def send(pipe: IO[bytes], what: msgspec.Struct) -> None:
+    """Write what one process says to another, its length before it."""
     said = msgspec.msgpack.encode(what)
     pipe.write(len(said).to_bytes(8, "little") + said)
     pipe.flush()
 
 
-def _received(pipe: IO[bytes]) -> bytes:
+def received(pipe: IO[bytes]) -> bytes:
     """What comes next; empty where nothing more comes."""
     length = int.from_bytes(pipe.read(8), "little")
     return pipe.read(length) if length else b""
@@ -206,10 +207,10 @@ def _answer() -> None:
     out = sys.stdout.buffer
 
     def progress(stage: str, rows: int) -> None:
-        _send(out, Answer(stage=stage, rows=rows))
+        send(out, Answer(stage=stage, rows=rows))
 
-    while said := _received(sys.stdin.buffer):
-        _send(out, carried_out(msgspec.msgpack.decode(said, type=Order), progress))
+    while said := received(sys.stdin.buffer):
+        send(out, carried_out(msgspec.msgpack.decode(said, type=Order), progress))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,8 @@ else:
 
 __all__ = [
     "NOT_KNOWN", "Row", "along", "alt", "bar_row", "by_kind", "by_name", "clip", "corners", "empty", "fixed", "halo",
-    "layered", "plottable", "range_of", "rows_of", "says", "spread", "stacked", "time_axis", "widest_gap",
+    "layered", "named_points", "plottable", "range_of", "rows_of", "says", "spread", "stacked", "time_axis",
+    "widest_gap",
 ]  # fmt: skip
 Row = dict[str, Any]
 NOT_KNOWN = "not known"
@@ -69,6 +70,18 @@ def time_axis(span_ms: int, most: int, **more: Any) -> alt.Axis:
 def fixed(channel: Any, place: float | str) -> Any:
     """A channel (x, y, size) that is the same for every row, in points."""
     return channel(place)
+
+
+def named_points(theme: Theme, placed: Sequence[Row], width: float, room: float, dx: int = 9) -> list[alt.LayerChart]:
+    """The "name" of each row next to its point (at_x, at_y); to the left of it where there is no room on the right."""
+    out = []
+    for align, shift in (("left", dx), ("right", -dx)):
+        mine = [r for r in placed if (r["at_x"] > width - room) == (align == "right")]
+        chart = alt.Chart(rows_of(mine)).encode(
+            x=alt.X("at_x:Q", scale=None), y=alt.Y("at_y:Q", scale=None), text=alt.Text("name:N")
+        )  # fmt: skip
+        out.append(halo(theme, chart, align=align, dx=shift, baseline="middle", color=theme.palette.ink, limit=room))
+    return out
 
 
 def by_kind(channel: Any, field: str, kinds: Mapping[str, Any], legend: Any = None) -> Any:

@@ -23,6 +23,7 @@ import msgspec
 
 from gpuledger import errors
 from gpuledger.errors import GpuledgerError, LakeError
+from gpuledger.lake.processes import received, send
 from gpuledger.settings import VARIABLE, in_force
 from gpuledger.web.contract import Ask, Filters, NotReady, Status, View, Where
 
@@ -132,7 +133,7 @@ class MakerProcess:
             start_new_session=True,  # Ctrl-C is for the server, which ends this process and those it started
         )
         self._hello = self._waiting[0] = Future()
-        _send(_pipe(process.stdin), msgspec.structs.replace(self._start, edition=self.status.edition))
+        send(_pipe(process.stdin), msgspec.structs.replace(self._start, edition=self.status.edition))
         self._reader = threading.Thread(target=self._read, args=(_pipe(process.stdout),), daemon=True)
         self._reader.start()
         return process
@@ -155,7 +156,7 @@ class MakerProcess:
             number = self._number
             waiting = self._waiting[number] = Future()
             try:
-                _send(_pipe(self._process.stdin), Order(number, ask))
+                send(_pipe(self._process.stdin), Order(number, ask))
             except (OSError, ValueError) as error:  # it died, or is being started again
                 self._waiting.pop(number, None)
                 raise LakeError(_DIED, hint=_DIED_HINT) from error
@@ -163,7 +164,7 @@ class MakerProcess:
 
     def _read(self, pipe: IO[bytes]) -> None:
         """Hand on the answers of one process, until it ends."""
-        while said := _received(pipe):
+        while said := received(pipe):
             answer = msgspec.msgpack.decode(said, type=Answer)
             with self._lock:
                 waiting = self._waiting.pop(answer.number, None)
@@ -191,18 +192,6 @@ def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
     return pipe
 
 
-def _send(pipe: IO[bytes], what: msgspec.Struct) -> None:
-    said = msgspec.msgpack.encode(what)
-    pipe.write(len(said).to_bytes(8, "little") + said)
-    pipe.flush()
-
-
-def _received(pipe: IO[bytes]) -> bytes:
-    """What comes next; empty where nothing more comes."""
-    length = int.from_bytes(pipe.read(8), "little")
-    return pipe.read(length) if length else b""
-
-
 # -- the process
 
 
@@ -222,11 +211,11 @@ def _answer() -> None:
 
     out, lock = os.fdopen(os.dup(sys.stdout.fileno()), "wb"), threading.Lock()
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a library prints is not an answer
-    start = msgspec.msgpack.decode(_received(sys.stdin.buffer), type=Start)
+    start = msgspec.msgpack.decode(received(sys.stdin.buffer), type=Start)
 
     def say(answer: Answer) -> None:
         with contextlib.suppress(BrokenPipeError), lock:
-            _send(out, answer)
+            send(out, answer)
 
     try:
         terms = {"inventory": list(start.inventory) or None, "price": start.price}
@@ -237,7 +226,7 @@ def _answer() -> None:
         return
     say(Answer(0, views.status))
     with ThreadPoolExecutor(_AT_ONCE) as workers, ThreadPoolExecutor(1) as looking:
-        while said := _received(sys.stdin.buffer):
+        while said := received(sys.stdin.buffer):
             order = msgspec.msgpack.decode(said, type=Order)
             (looking if order.ask is None else workers).submit(lambda given: say(_done(views, given)), order)
         # The server is gone: no one waits for what is still being made, here or in processes that post days. What they

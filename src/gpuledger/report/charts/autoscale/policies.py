@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpuledger.quick_start import Later
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, by_kind, fixed, halo, layered, rows_of, says, spread
+from gpuledger.report.marks import Row, by_kind, fixed, layered, named_points, rows_of, says, spread
 from gpuledger.report.written import number, percent
 
 if TYPE_CHECKING:
@@ -80,11 +80,4 @@ def _names(theme: Theme, rows: list[Row], wide: float) -> list[alt.LayerChart]:
         HEIGHT - LABEL_PX / 2,
     )  # fmt: skip
     placed = [r | {"at_x": WIDTH * r["gpu_h"] / wide, "at_y": at} for r, at in zip(rows, places, strict=True)]
-    out = []
-    for align, dx in (("left", 10), ("right", -10)):
-        mine = [r for r in placed if (r["at_x"] > WIDTH - ROOM_PX) == (align == "right")]
-        chart = alt.Chart(rows_of(mine)).encode(
-            x=alt.X("at_x:Q", scale=None), y=alt.Y("at_y:Q", scale=None), text=alt.Text("name:N")
-        )  # fmt: skip
-        out.append(halo(theme, chart, align=align, dx=dx, baseline="middle", color=theme.palette.ink, limit=ROOM_PX))
-    return out
+    return named_points(theme, placed, WIDTH, ROOM_PX, dx=10)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpuledger.plan.guide.words import dollars
 from gpuledger.report.charts import Drawing, chart_of
 from gpuledger.report.documents.migrate_rows import mark, shown
-from gpuledger.report.marks import Row, alt, by_kind, halo, layered, rows_of, spread
+from gpuledger.report.marks import Row, alt, by_kind, layered, named_points, rows_of, spread
 from gpuledger.units import Unknown
 
 if TYPE_CHECKING:
@@ -53,15 +53,11 @@ def heights(shares: list[float]) -> list[float]:
 def _names(theme: Theme, rows: list[Row], wide: float, tall: float) -> list[alt.LayerChart]:
     """A name next to each point, apart from each other; to the left of it without room on the right."""
     places = heights([r["rate"] / tall for r in rows])
-    placed = [r | {"at_x": WIDTH * r["usd"] / wide, "at_y": at} for r, at in zip(rows, places, strict=True)]
-    out = []
-    for align, dx in (("left", 9), ("right", -9)):
-        mine = [r for r in placed if (r["at_x"] > WIDTH - ROOM_PX) == (align == "right")]
-        chart = alt.Chart(rows_of(mine)).encode(
-            x=alt.X("at_x:Q", scale=None), y=alt.Y("at_y:Q", scale=None), text=alt.Text("label:N")
-        )  # fmt: skip
-        out.append(halo(theme, chart, align=align, dx=dx, baseline="middle", color=theme.palette.ink, limit=ROOM_PX))
-    return out
+    placed = [
+        r | {"name": r["label"], "at_x": WIDTH * r["usd"] / wide, "at_y": at}
+        for r, at in zip(rows, places, strict=True)
+    ]
+    return named_points(theme, placed, WIDTH, ROOM_PX)
 
 
 def _row(plan: MigrationPlan, option: Option) -> Row | None:

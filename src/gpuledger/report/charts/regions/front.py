@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpuledger.plan.regions.words import kilograms
 from gpuledger.report.charts import Drawing, chart_of
-from gpuledger.report.marks import Row, alt, by_kind, halo, layered, rows_of, says, spread
+from gpuledger.report.marks import Row, alt, by_kind, layered, named_points, rows_of, says, spread
 from gpuledger.units import Unknown, count
 
 if TYPE_CHECKING:
@@ -51,14 +51,7 @@ def _names(theme: Theme, front: list[Row], wide: float, tall: float) -> list[alt
     some = sorted(front, key=lambda r: float(r["usd"]))[:NAMED]
     places = spread([HEIGHT * (1 - r["kg"] / tall) for r in some], LABEL_PX, LABEL_PX / 2, HEIGHT - LABEL_PX / 2)
     placed = [r | {"at_x": WIDTH * r["usd"] / wide, "at_y": at} for r, at in zip(some, places, strict=True)]
-    out = []
-    for align, dx in (("left", 9), ("right", -9)):
-        mine = [r for r in placed if (r["at_x"] > WIDTH - ROOM_PX) == (align == "right")]
-        chart = alt.Chart(rows_of(mine)).encode(
-            x=alt.X("at_x:Q", scale=None), y=alt.Y("at_y:Q", scale=None), text=alt.Text("name:N")
-        )  # fmt: skip
-        out.append(halo(theme, chart, align=align, dx=dx, baseline="middle", color=theme.palette.ink, limit=ROOM_PX))
-    return out
+    return named_points(theme, placed, WIDTH, ROOM_PX)
 
 
 def _row(option: RegionOption) -> Row | None:
