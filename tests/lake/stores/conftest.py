@@ -6,6 +6,7 @@ import os
 import pytest
 
 import gcs_server
+from s3_lakes import Writers
 from s3_server import BUCKET, Server
 
 _NUMBERS = itertools.count()
@@ -58,3 +59,12 @@ def impatient(monkeypatch):
 def place(s3):
     """The address of a lake that is not there yet."""
     return f"{s3.scheme}://{BUCKET}/test-{next(_NUMBERS)}/lake"
+
+
+@pytest.fixture
+def writers(s3, monkeypatch):
+    """Writers in processes of their own; the test itself looks anew each time, not once a second."""
+    monkeypatch.setattr("gpuledger.lake.stores.bucket.FRESH_S", 0.0)
+    found = Writers(s3.env)
+    yield found
+    found.close()

@@ -9,19 +9,12 @@ import pytest
 
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.store import Ledger
-from s3_lakes import Writers, assert_whole, lines_samples, work, write
+from s3_lakes import assert_whole, lines_samples, work, write
 
 pytestmark = pytest.mark.parametrize("s3", ["s3_process", "gcs_process"], indirect=True, ids=["s3", "gs"])
 
 # A long run kills at every request, the short one at every twelfth.
 EVERY = os.environ.get("GPULEDGER_TEST_EVERY_KILL") == "1"
-
-
-@pytest.fixture
-def writers(s3):
-    found = Writers(s3.env)
-    yield found
-    found.close()
 
 
 def wait_for(what):

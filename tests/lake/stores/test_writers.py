@@ -13,16 +13,9 @@ from gpuledger.lake.layout import Lake, Part
 from gpuledger.lake.stores import lease
 from gpuledger.lake.stores.lease import Overtaken
 from gpuledger.ledger.engine import post_lake
-from s3_lakes import Writers, assert_whole, lines_samples, work, write
+from s3_lakes import assert_whole, lines_samples, work, write
 
 pytestmark = pytest.mark.parametrize("s3", ["s3_process", "gcs_process"], indirect=True, ids=["s3", "gs"])
-
-
-@pytest.fixture
-def writers(s3):
-    found = Writers(s3.env)
-    yield found
-    found.close()
 
 
 @pytest.mark.parametrize("same_machine", [True, False])
