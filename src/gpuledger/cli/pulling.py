@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import signal
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -110,8 +111,9 @@ def pull_from(screen: Screen, lake: Lake, address: str, wishes: ServerWishes, sa
             )  # fmt: skip
 
     result = once(wishes.since)
+    stop = _Stop()
     try:
-        while wishes.follow:
+        while wishes.follow and not stop.asked:
             screen.say(
                 f"{result.rows_added} rows added; next in {wishes.poll / MS_PER_S:.0f} s (Ctrl-C ends)", err=True
             )
@@ -121,8 +123,28 @@ def pull_from(screen: Screen, lake: Lake, address: str, wishes: ServerWishes, sa
             except ServerFault as fault:
                 screen.say(f"{fault.message}; going on", err=True)
     except KeyboardInterrupt:
+        stop.asked = True
+    finally:
+        stop.restore()
+    if stop.asked:
         screen.say("stopped; the same command goes on from here", err=True)
     return result
+
+
+class _Stop:
+    """Remembers Ctrl-C: Python loses an interrupt that comes while it clears away an object."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before = signal.signal(signal.SIGINT, self._interrupted)
+
+    def _interrupted(self, _number: int, _frame: object) -> None:
+        self.asked = True
+        raise KeyboardInterrupt
+
+    def restore(self) -> None:
+        """Handle it as before."""
+        signal.signal(signal.SIGINT, self._before)
 
 
 def _sum(first: ImportResult, second: ImportResult) -> ImportResult:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import IO
 
 from gpuledger.errors import LakeError, map_os_error
 from gpuledger.lake.staging import clear_asides
@@ -106,25 +107,27 @@ class Folder:
 @contextlib.contextmanager
 def file_lock(file: Path) -> Iterator[None]:
     """Hold a lock file; the operating system lets go of it when the process ends, however it ends."""
-    handle = _lock(file)
-    try:
+    with _lock(file):
         yield
-    finally:
-        os.close(handle)
 
 
-def _lock(file: Path) -> int:
+def _lock(file: Path) -> IO[bytes]:
+    """The lock file, locked while it is open: Ctrl-C at any moment leaves no number of a file that is never closed."""
     while True:
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(file, os.O_RDWR | os.O_CREAT, 0o644)
+            handle = open(file, "ab", buffering=0, opener=_opened)  # noqa: SIM115
         except OSError as error:
             raise map_os_error(error, file.parent, "write") from error
         fcntl.flock(handle, fcntl.LOCK_EX)
         with contextlib.suppress(OSError):
-            if os.fstat(handle).st_ino == file.stat().st_ino:
+            if os.fstat(handle.fileno()).st_ino == file.stat().st_ino:
                 return handle
-        os.close(handle)  # its folder was taken away while we waited (`Folder.undo_new`)
+        handle.close()  # its folder was taken away while we waited (`Folder.undo_new`)
+
+
+def _opened(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o644)
 
 
 def sync(path: Path) -> None:
