@@ -127,7 +127,7 @@ bench-plans: $(STAMP) ## planners against simple rules, brute force, closed form
 bench-viewers: $(STAMP) ## the dashboard under 200 and 1,000 viewers
 	$(BIN)/python benchmarks/viewers.py
 
-bench-ray: $(STAMP) ## one Ray node against two on this machine
+bench-ray: $(STAMP) ## one Ray node against two, and four where there are cores
 	$(BIN)/python benchmarks/ray_nodes.py --update docs/ray.md
 
 bench-scale: $(STAMP) ## ten weeks of 50.4 million samples, one after the other; takes half an hour and 40 GB

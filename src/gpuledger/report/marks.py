@@ -73,7 +73,7 @@ def fixed(channel: Any, place: float | str) -> Any:
 
 
 def named_points(theme: Theme, placed: Sequence[Row], width: float, room: float, dx: int = 9) -> list[alt.LayerChart]:
-    """The "name" of each row next to its point (at_x, at_y); to the left of it where there is no room on the right."""
+    """The "name" of each row next to its point (at_x, at_y); on its left if the right is too narrow."""
     out = []
     for align, shift in (("left", dx), ("right", -dx)):
         mine = [r for r in placed if (r["at_x"] > width - room) == (align == "right")]
