@@ -8,8 +8,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gpuledger.lake.batch import CODED
-from gpuledger.lake.parts import STEADY, PartWriter, open_part, read_group, steady_groups, steady_of
+from gpuledger.lake.parts import PartWriter, open_part
 from gpuledger.lake.sorting.order import in_order
+from gpuledger.lake.steady_labels import STEADY, read_group, steady_groups, steady_of
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, day_start_ms
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from merging import merge
 
 from gpuledger.lake.batch import Batch
-from gpuledger.lake.parts import steady_of
+from gpuledger.lake.steady_labels import steady_of
 from gpuledger.ledger import lines, posting, spells
 from gpuledger.ledger.posting import post
 from gpuledger.ledger.spans import Clip, Edge

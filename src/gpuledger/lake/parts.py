@@ -1,13 +1,9 @@
-"""How is a day of samples written as one part, read back by device, and merged from several?
-
-Owners, hosts and models seldom change within a day. A part notes for each of its row groups the labels that no device
-changes there; a reader makes these columns from the note, in a quarter of the time that decoding them takes.
-"""
+"""How is a day of samples written as one part, read back by device, and merged from several?"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -18,13 +14,14 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gpuledger.errors import LakeError
-from gpuledger.lake.batch import CODED, Batch, as_dictionary
+from gpuledger.lake.batch import Batch
 from gpuledger.lake.layout import Lake, Part
 from gpuledger.lake.manifest import marks_of
 from gpuledger.lake.parquet_files import ParquetFileWriter
 from gpuledger.lake.rows import drop_repeats, last_of, without_conflicts
 from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.order import device_codes
+from gpuledger.lake.steady_labels import STEADY, SteadyGroup, steady_of
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, utc_day
 
@@ -244,55 +241,3 @@ def _samples_now(lake: Lake, since_ms: int | None, until_ms: int | None) -> pa.T
                 raise error.__cause__ from None  # merged meanwhile: the caller reads again
             raise
     return pa.concat_tables(tables, promote_options="permissive") if tables else schema.arrow_schema().empty_table()
-
-
-STEADY = "gpuledger.steady"
-
-
-class SteadyGroup(msgspec.Struct, frozen=True):
-    """How many rows each device has, and by label its values and which of them each device has (-1: NULL)."""
-
-    rows: list[int]
-    values: dict[str, list[str]]
-    places: dict[str, list[int]]
-
-    def column(self, name: str) -> pa.DictionaryArray:
-        """One label of all rows."""
-        places = np.repeat(np.array(self.places[name], dtype=np.int32), self.rows)
-        known = pa.array(places, mask=places < 0 if min(self.places[name]) < 0 else None)
-        return pa.DictionaryArray.from_arrays(known, pa.array(self.values[name], pa.string()))
-
-
-def steady_of(table: pa.Table) -> SteadyGroup:
-    """The note of rows in order of device. A label without any value is left out: its column says so itself."""
-    batch = Batch(table)
-    starts = batch.device_starts
-    values, places = {}, {}
-    for name in schema.labels():
-        codes = batch.codes(name)
-        if codes is None or not set(np.flatnonzero(batch.changes((name,))).tolist()) <= set(starts.tolist()):
-            continue
-        distinct, place = np.unique(codes[starts], return_inverse=True)
-        texts = as_dictionary(batch.column(name)).dictionary.to_pylist()
-        known = distinct[distinct >= 0]
-        values[name] = [texts[code] for code in known]
-        places[name] = (place - (len(distinct) - len(known))).tolist()
-    return SteadyGroup(np.diff(starts, append=batch.n).tolist(), values, places)
-
-
-def steady_groups(file: pq.ParquetFile) -> list[SteadyGroup]:
-    """What a part notes of its row groups; empty where it notes nothing."""
-    noted = (file.metadata.metadata or {}).get(STEADY.encode())
-    return [] if noted is None else msgspec.json.decode(noted, type=list[SteadyGroup])
-
-
-def read_group(
-    file: pq.ParquetFile, group: int, columns: Sequence[str], noted: SteadyGroup | None
-) -> tuple[pa.Table, frozenset[str]]:
-    """Some columns of a row group, and which of them no device changes."""
-    steady = frozenset(noted.values).intersection(columns) if noted is not None else frozenset()
-    read = file.read_row_group(group, columns=[c for c in columns if c not in steady], use_threads=False)
-    if noted is None or not steady:
-        return read, frozenset()
-    arrays = [noted.column(c).cast(CODED) if c in steady else read[c] for c in columns]
-    return pa.table(arrays, names=list(columns)), steady

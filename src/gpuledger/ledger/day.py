@@ -14,10 +14,11 @@ from gpuledger.errors import LakeError
 from gpuledger.lake.batch import board_of
 from gpuledger.lake.jobs.store import read_claims, read_manifest
 from gpuledger.lake.layout import Lake
-from gpuledger.lake.parts import FIRST, Firsts, SteadyGroup, first_of, open_part, read_group, steady_groups
+from gpuledger.lake.parts import FIRST, first_of, open_part
 from gpuledger.lake.processes import Progress
 from gpuledger.lake.rows import without_conflicts
 from gpuledger.lake.sorting.order import device_names
+from gpuledger.lake.steady_labels import SteadyGroup, read_group, steady_groups
 from gpuledger.lake.stores.path import place_of
 from gpuledger.ledger.changes import ERRORS
 from gpuledger.ledger.day_writer import TABLES, DayWriter
@@ -211,7 +212,7 @@ def first_samples(path: Path) -> dict[str, Edge]:
     with open_part(path) as file:
         noted = (file.metadata.metadata or {}).get(FIRST.encode())
         if noted is not None:
-            return {d: Edge(at, known) for d, (at, known) in msgspec.json.decode(noted, type=Firsts).items()}
+            return msgspec.json.decode(noted, type=dict[str, Edge])
         found: dict[str, Edge] = {}
         for i in range(file.num_row_groups):
             table = file.read_row_group(i, columns=[schema.TIME, *schema.DEVICE, *schema.OWNER, *COUNTERS])

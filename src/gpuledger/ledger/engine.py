@@ -121,13 +121,11 @@ def _prepare(
 def _run(
     tasks: list[DayTask], engine: Engine, at_once: int, progress: Progress, left: dict[str, list[DayDone | None]]
 ) -> Iterator[DayDone]:
-    """Days as they are done. Where days do not divide evenly among processes, each is cut into as many pieces."""
-    cut = 1
-    if at_once > 1 and len(tasks) % at_once:
-        cut = at_once if at_once <= _MANY else -(-2 * at_once // len(tasks))
-    pieces = [
-        replace(task, piece=i, pieces=n) for task in tasks for n in [cut if task.stale is None else 1] for i in range(n)
-    ]
+    """Days as they are done. The days left over where they do not divide evenly among processes are cut into pieces."""
+    over = len(tasks) % at_once if at_once > 1 else 0
+    cut = 1 if not over else at_once if at_once <= _MANY else -(-2 * at_once // over)
+    counts = [cut if i >= len(tasks) - over and task.stale is None else 1 for i, task in enumerate(tasks)]
+    pieces = [replace(task, piece=i, pieces=n) for task, n in zip(tasks, counts, strict=True) for i in range(n)]
     for piece in pieces:
         left.setdefault(piece.day, []).append(None)
     for done in _posted(pieces, engine, min(at_once, len(pieces)), progress):

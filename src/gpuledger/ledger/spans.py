@@ -9,8 +9,9 @@ owners taking what is left over.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
+import msgspec
 import numpy as np
 
 from gpuledger.lake.batch import Batch, board_of
@@ -20,12 +21,11 @@ from gpuledger.units import MS_PER_HOUR
 CAP_HALVES = 5
 
 
-@dataclass(frozen=True)
-class Edge:
+class Edge(msgspec.Struct, frozen=True, array_like=True):
     """The first sample after a piece of a device's series: its instant, and its counters by name."""
 
     at_ms: int
-    counters: Mapping[str, float] = field(default_factory=dict)
+    counters: dict[str, float] = {}
 
 
 @dataclass(frozen=True)

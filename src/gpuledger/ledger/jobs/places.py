@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from gpuledger.lake.batch import Batch, board_of
 from gpuledger.lake.jobs.claims import LABELS, Owner
-from gpuledger.lake.parts import read_group, steady_groups
+from gpuledger.lake.steady_labels import read_group, steady_groups
 from gpuledger.telemetry import schema
 
 FOREVER = 1 << 62
