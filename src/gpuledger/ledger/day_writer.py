@@ -29,10 +29,21 @@ class DayWriter:
     """Writes the tables of one day a piece at a time, so that a day never has to be in memory whole."""
 
     def __init__(
-        self, ledger: Ledger, day: str, generation: int, piece: int = 0, without: frozenset[str] = frozenset()
+        self,
+        ledger: Ledger,
+        day: str,
+        generation: int,
+        piece: int = 0,
+        without: frozenset[str] = frozenset(),
+        *,
+        lasting: bool = True,
     ) -> None:
-        """`without`: columns of lines that are zero throughout; readers take what a file lacks as zero."""
+        """`without`: columns of lines that are zero throughout; readers take what a file lacks as zero.
+
+        `lasting`: whether the books outlive this run, so that their files must be safe on the disk.
+        """
         self._without, self._store, own = without, ledger.lake.store, secrets.token_hex(8)
+        self._lasting = lasting
         self._places = {name: ledger.file(day, generation, name, piece) for name in (*_WRITTEN, HOURS)}
         # Written aside: where a task runs twice, each has files of its own, and the last to be whole stays.
         asides = {name: self._store.aside(place) for name, place in self._places.items()}
@@ -106,4 +117,8 @@ class DayWriter:
             found = fleet_hours.together(pa.concat_tables(hours))
             write_parquet(fleet_hours.as_written(found), self._files[HOURS], compression="lz4", store_schema=False)
             made.append(HOURS)
-        self._store.add([(self._files[name], self._places[name]) for name in made])
+        if self._lasting:
+            self._store.add([(self._files[name], self._places[name]) for name in made])
+            return
+        for name in made:
+            self._files[name].replace(self._places[name])

@@ -157,7 +157,9 @@ def _post_share(sorter: DaySorter, task: ShareTask, progress: Progress) -> Share
     duplicates = 0
     with ExitStack() as stack:
         writers = {
-            day: stack.enter_context(DayWriter(ledger, utc_day(day * MS_PER_DAY), 1, task.piece, without))
+            day: stack.enter_context(
+                DayWriter(ledger, utc_day(day * MS_PER_DAY), 1, task.piece, without, lasting=False)
+            )
             for day in task.days
         }
         for writer in writers.values():
