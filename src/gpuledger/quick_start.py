@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import sys
@@ -32,6 +33,11 @@ def without_pandas() -> Iterator[None]:
 
 _MMAP_FROM, _TRIM_ABOVE = -3, -1  # as malloc.h names them
 _LARGE = (1 << 31) - 1
+
+
+def collect_seldom() -> None:
+    """Look for unused cycles of objects a seventieth as often: loading modules makes many objects and no such cycle."""
+    gc.set_threshold(50_000, 20, 50)
 
 
 def keep_memory() -> None:

@@ -21,8 +21,9 @@ def main() -> int:
 
     warnings.showwarning = _warn
     if sys.argv[1:2] and sys.argv[1] in _OWN_WORK:
-        from gpuledger.quick_start import keep_memory, without_pandas
+        from gpuledger.quick_start import collect_seldom, keep_memory, without_pandas
 
+        collect_seldom()
         keep_memory()
         with without_pandas():
             return run()

@@ -22,7 +22,7 @@ import msgspec
 
 from gpuledger import errors
 from gpuledger.errors import GpuledgerError, LakeError
-from gpuledger.quick_start import without_pandas
+from gpuledger.quick_start import collect_seldom, without_pandas
 
 Progress = Callable[[str, int], None]
 T = TypeVar("T", bound=msgspec.Struct)
@@ -198,6 +198,7 @@ def received(pipe: IO[bytes]) -> bytes:
 
 def main() -> None:
     """Answer tasks until the input ends."""
+    collect_seldom()
     with without_pandas():
         _answer()
 
