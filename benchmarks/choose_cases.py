@@ -5,7 +5,8 @@
 All types of the installed transformers that no other model_cases*.toml has, and whose usual class computes a loss, are
 shuffled with SEED and taken in that order until there are enough. One is passed over where the planner itself reports
 that it cannot build or trace it, or where it needs more than MOST_GB; the reason is written into the file. Sizes follow
-a fixed ladder: the default configuration, then fewer layers, experts and words, then narrower ones. Schemes alternate.
+a fixed ladder: the default configuration, then fewer layers, experts and words, then narrower ones. Schemes alternate;
+where the one whose turn it is cannot be planned, the next is tried. Of types around the same text model, one is taken.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from gpuledger.training.blueprint import modules
 
 HERE = Path(__file__).parent
 SEED = 20261116
-MOST_PARAMS, AIM_GB, MOST_GB = 1_300_000_000, 16, 40
+MOST_PARAMS, AIM_GB, MOST_GB, MOST_STEP_S = 1_300_000_000, 16, 40, 8
+TEXTS, TOWERS = ("text_config", "encoder", "decoder"), ("vision_config", "audio_config")
 LONGEST_S = 120  # of the processor
 SCHEMES = ("mixed", "autocast", "pure")
 BATCHES = (16, 4, 1)
@@ -71,18 +73,18 @@ def usual_class(name: str) -> str:
 
 
 def shrunk(config: Any, most: dict[str, int]) -> dict[str, Any]:
-    """The fields of a configuration and of those within it that are larger than these."""
+    """The fields of a configuration and of those within it that are larger; towers get fewer layers, not narrower."""
     small = {name: value for name, value in most.items()
              if isinstance(getattr(config, name, None), int) and getattr(config, name) > value}  # fmt: skip
-    for name in ("text_config", "vision_config", "audio_config", "encoder", "decoder"):
+    for name in (*TEXTS, *TOWERS):
         inner = getattr(config, name, None)
-        if hasattr(inner, "to_dict") and (fields := shrunk(inner, most)):
+        if hasattr(inner, "to_dict") and (fields := shrunk(inner, FEW if most and name in TOWERS else most)):
             small[name] = {"model_type": inner.model_type, **fields}
     return small
 
 
-def chosen(name: str, kind: str, split: str, scheme: str, folder: Path) -> dict[str, Any]:
-    """The case of a type at the first rung of the ladder that is small enough and can be planned."""
+def chosen(name: str, kind: str, split: str, schemes: tuple[str, ...], folder: Path) -> dict[str, Any]:
+    """The case of a type at the first rung of the ladder that is small enough, by the first scheme that is planned."""
     made, why = modules.need_transformers().CONFIG_MAPPING[name], "larger than wanted at the end of the ladder"
     for most in LADDER:
         try:
@@ -94,11 +96,12 @@ def chosen(name: str, kind: str, split: str, scheme: str, folder: Path) -> dict[
         if built.module.num_parameters() > MOST_PARAMS:
             continue
         case = {"name": name.replace("_", "-").lower(), "split": split, "class": kind, "config": fields}
-        usual: dict[str, Any] = {"sequence": SEQUENCE} if built.text else {}
-        found = _fitted(case, usual | ({"scheme": scheme} if scheme != "mixed" else {}), folder)
-        if isinstance(found, dict):
-            return found
-        why = found
+        for scheme in schemes:
+            usual: dict[str, Any] = {"sequence": SEQUENCE} if built.text else {}
+            found = _fitted(case, usual | ({"scheme": scheme} if scheme != "mixed" else {}), folder)
+            if isinstance(found, dict):
+                return found
+            why = found
     raise InputError(why, hint="")
 
 
@@ -109,9 +112,17 @@ def _fitted(case: dict[str, Any], how: dict[str, Any], folder: Path) -> dict[str
         found = planned({**case, "run": run}, folder)
         if "not_planned" in found:
             return str(found["not_planned"])
-        if found["total_bytes"] <= (AIM_GB if batch > 1 else MOST_GB) * 1e9:
+        rows_per_s = found["per_s"] / (SEQUENCE if found["unit"] == "token" else 1)
+        seconds = 2 * batch / rows_per_s  # one step has two micro-batches
+        if found["total_bytes"] <= (AIM_GB if batch > 1 else MOST_GB) * 1e9 and seconds <= MOST_STEP_S:
             return {**case, "runs": [run]}
-    return f"{found['total_bytes'] / 1e9:.0f} GB with one row"
+    return f"{found['total_bytes'] / 1e9:.0f} GB and {seconds:.0f} s per step with one row"
+
+
+def text_model(name: str) -> str:
+    """The type of the text model within another; two around the same one would measure the same with text only."""
+    inner = getattr(modules.need_transformers().CONFIG_MAPPING[name](), "text_config", None)
+    return str(getattr(inner, "model_type", ""))
 
 
 def written(cases: list[dict[str, Any]], passed: dict[str, str], split: str) -> str:
@@ -143,14 +154,19 @@ def main() -> int:
     signal.signal(signal.SIGPROF, _slow)
     cases: list[dict[str, Any]] = []
     passed: dict[str, str] = {}
+    inside: set[str] = set()
     with tempfile.TemporaryDirectory() as folder:
         for name in left(given.out):
             kind = usual_class(name)
             if not kind or any(case["class"] == kind for case in cases):
                 continue  # a part of a model, or one that is there under another name
+            at = len(cases) % len(SCHEMES)
             signal.setitimer(signal.ITIMER_PROF, LONGEST_S)
             try:
-                cases.append(chosen(name, kind, given.split, SCHEMES[len(cases) % len(SCHEMES)], Path(folder)))
+                if (inner := text_model(name)) in inside:
+                    raise InputError(f"one around {inner} was drawn before", hint="")
+                cases.append(chosen(name, kind, given.split, (*SCHEMES[at:], *SCHEMES[:at]), Path(folder)))
+                inside |= {inner} - {""}
             except TooSlow:
                 passed[name] = f"tracing took more than {LONGEST_S} s"
             except Exception as error:  # noqa: BLE001
