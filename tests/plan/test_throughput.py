@@ -15,16 +15,9 @@ from gpuledger.catalog.models import get_model
 from gpuledger.encode import encode
 from gpuledger.plan.setup import Setup
 from gpuledger.plan.speed.facts import Decode, Way, all_reduce_s, factors, gather_s, way
+from gpuledger.plan.speed.ranges import decode_errors, train_errors
 from gpuledger.plan.speed.steps import compute_peak, exchange_s, experts_touched, rated, step_load
-from gpuledger.plan.speed.throughput import (
-    decode_errors,
-    decode_step_s,
-    prefill_rate,
-    step_s,
-    throughput,
-    train_errors,
-    train_rate,
-)
+from gpuledger.plan.speed.throughput import decode_step_s, prefill_rate, step_s, throughput, train_rate
 from gpuledger.training.flops import training_flop
 from gpuledger.units import Unknown
 

@@ -57,8 +57,8 @@ def _counted(name: str, family: str, file: Path, raw: dict[str, Any]) -> Model:
         family=family,
         shape=CountedShape(
             built_as=found.name, built_by=found.built_by, matrices=found.matrices, rest=found.rest,
-            block=found.block, edges=found.edges, text=found.text, sound_s=found.sound_s, longest=found.longest,
-            denoising=_denoising(found),
+            block=found.block, edges=found.edges, text=found.text, sound_s=found.sound_s, frames=found.frames,
+            longest=found.longest, denoising=_denoising(found),
         ),
         source=str(file),
         as_of="not dated",

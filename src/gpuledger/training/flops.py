@@ -37,9 +37,9 @@ Size = Sequence[int]
 
 
 def unit_of(shape: Shape) -> str:
-    """What the model reads one of: a token, an image or a clip of sound."""
+    """What the model reads one of: a token, an image or a clip of sound or video."""
     if isinstance(shape, CountedShape):
-        return "token" if shape.text else "clip" if shape.sound_s else "image"
+        return "token" if shape.text else "clip" if shape.sound_s or shape.frames else "image"
     return "token" if isinstance(shape, TransformerShape) else "image"
 
 

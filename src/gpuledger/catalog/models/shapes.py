@@ -138,8 +138,8 @@ class CountedShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     """A model whose parameters were counted after building it: no formula describes how its parts are wired.
 
     `block` is its largest repeated part, `edges` rows plus columns of all matrices, `longest` the longest sequence it
-    can read (0: as long as asked). `text`: it reads tokens, otherwise images, or clips of `sound_s` seconds.
-    `denoising`: it makes images.
+    can read (0: as long as asked). `text`: it reads tokens, otherwise images, or clips of
+    `sound_s` seconds or of `frames` images. `denoising`: it makes images.
     """
 
     built_as: str
@@ -150,6 +150,7 @@ class CountedShape(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     edges: int
     text: bool
     sound_s: int = 0
+    frames: int = 0
     longest: int = 0
     denoising: Denoising | None = None
 

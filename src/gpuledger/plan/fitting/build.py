@@ -12,7 +12,8 @@ from gpuledger.catalog.models import DiffusionShape, Model, TransformerShape
 from gpuledger.catalog.models.shapes import longest_sequence
 from gpuledger.errors import InputError
 from gpuledger.plan.fitting.changes import Case, Change, changes
-from gpuledger.plan.fitting.sources import counted_by, measured_errors
+from gpuledger.plan.fitting.sources import counted_by, measured_errors, rests_on
+from gpuledger.plan.measured_types import RangeFrom
 from gpuledger.plan.memory.facts import capacity, get_optimizer, get_precision, get_scheme, kept, overheads
 from gpuledger.plan.memory.paged import Paged, is_paged, paged, room_bytes
 from gpuledger.plan.memory.parts import memory
@@ -47,6 +48,7 @@ class Fit:
     remedies: tuple[Remedy, ...]
     nowhere: str  # why nothing makes it fit, where it does not
     paged: Paged | None = None  # what a paged cache holds, where one was asked for
+    range_from: RangeFrom | None = None  # which runs set the range, where not those of a formula
 
     def as_json(self) -> dict[str, object]:
         """Parts that are unknown stand among the others."""
@@ -85,6 +87,7 @@ def fit(model: Model, gpu: Gpu, setup: Setup) -> Fit:
         remedies=remedies,
         nowhere=nowhere,
         paged=paged(model, gpu, setup) if is_paged(setup) else None,
+        range_from=rests_on(model, setup),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gpuledger.catalog.models import CountedShape, Denoising, Model
 from gpuledger.catalog.models.shapes import autoencodes, denoising
+from gpuledger.plan.measured_types import RangeFrom, memory_errors, range_from
 from gpuledger.plan.memory.facts import Measured, overheads
 from gpuledger.plan.setup import Setup
 from gpuledger.plan.tracing import INSTALL, denoised, keeps_traced, traced_step
@@ -13,6 +14,17 @@ from gpuledger.units import Unknown
 
 def measured_errors(model: Model, setup: Setup) -> Measured:
     """How far off answers of this kind were."""
+    return memory_errors(_usual_errors(model, setup), rests_on(model, setup))
+
+
+def rests_on(model: Model, setup: Setup) -> RangeFrom | None:
+    """Which runs set the range; None for that of a checked formula, or of a serving engine."""
+    if setup.mode == "serve" and not denoising(model.shape):
+        return None
+    return range_from(model, traced=denoising(model.shape) is not None or keeps_traced(model, setup))
+
+
+def _usual_errors(model: Model, setup: Setup) -> Measured:
     errors = overheads().error
     if denoising(model.shape):
         if setup.mode == "train":
@@ -53,11 +65,18 @@ def counted_by(model: Model, setup: Setup) -> list[str]:
             found.append("traced at shorter sequences and extended: it loops over its tokens")
         if '"vision_config"' in model.config and unit_of(model.shape) == "token":
             found.append("traced with text only: all weights count, what images add to activations does not")
-        if isinstance(model.shape, CountedShape) and model.shape.sound_s:
-            found.append(f"clips of {model.shape.sound_s} s of sound")
+        found += clips(model)
     elif not model.by_formula:
         found.append(f"activations: formulas not checked for {model.family}, so the range is wide; {INSTALL}")
     return found
+
+
+def clips(model: Model) -> list[str]:
+    """What one clip is, for a model that reads clips."""
+    if not isinstance(model.shape, CountedShape):
+        return []
+    sound = [f"clips of {model.shape.sound_s} s of sound"] if model.shape.sound_s else []
+    return [*sound, *([f"clips of {model.shape.frames} frames"] if model.shape.frames else [])]
 
 
 def _denoised(model: Model, setup: Setup, made: Denoising) -> list[str]:

@@ -18,7 +18,8 @@ from gpuledger.plan.guide.schema import WorkloadType, migrate_facts
 from gpuledger.plan.memory.facts import capacity, get_precision, precisions
 from gpuledger.plan.memory.parts import Memory, memory
 from gpuledger.plan.setup import Setup, split_problem
-from gpuledger.plan.speed.throughput import MICRO_BATCHES, decode_errors, decode_step_s, train_rate
+from gpuledger.plan.speed.ranges import decode_errors
+from gpuledger.plan.speed.throughput import MICRO_BATCHES, decode_step_s, train_rate
 from gpuledger.units import Unknown
 
 LORA_RANK = 16

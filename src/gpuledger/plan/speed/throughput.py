@@ -6,13 +6,23 @@ from dataclasses import dataclass, replace
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.models import CountedShape, Model, TransformerShape
-from gpuledger.catalog.models.shapes import autoencodes, denoising, longest_sequence
-from gpuledger.plan.fitting.sources import counted_by
+from gpuledger.catalog.models.shapes import denoising, longest_sequence
+from gpuledger.plan.fitting.sources import clips, counted_by
+from gpuledger.plan.measured_types import range_from
 from gpuledger.plan.memory.paged import room_bytes
 from gpuledger.plan.memory.parts import memory
 from gpuledger.plan.setup import Setup, check
-from gpuledger.plan.speed.facts import Decode, ErrorSpread, Way, all_reduce_s, factors, links, spread, way
+from gpuledger.plan.speed.facts import Decode, Way, all_reduce_s, factors, links, spread, way
 from gpuledger.plan.speed.images import denoised_s
+from gpuledger.plan.speed.ranges import (
+    Rate,
+    decode_errors,
+    range_words,
+    ranged,
+    traced_errors,
+    train_errors,
+    train_range_from,
+)
 from gpuledger.plan.speed.steps import StepLoad, compute_peak, data_way, exchange_s, optimizer_s, step_load, work
 from gpuledger.plan.speed.traced import traced_flop, traced_optimizer_s, traced_work
 from gpuledger.plan.tracing import is_traced
@@ -22,21 +32,7 @@ from gpuledger.units import Unknown
 # The share of a micro-batch's work that is backward: gradients travel while it runs.
 BACKWARD_SHARE = 2 / 3
 MICRO_BATCHES = 8
-_ERRORS_OF = {"moe": "models with experts in plain torch", "unchecked": "families whose formula was not checked",
-              "denoisers": "denoisers", "autoencoders": "an autoencoder",
-              "images_or_sound": "models that read images or sound"}  # fmt: skip
 STAGE_FILLS = 4  # micro-batches for each pipeline stage, by default
-
-
-@dataclass(frozen=True)
-class Rate:
-    """A rate per second; eight of ten measured ones lay between low and high."""
-
-    per_s: float
-    low_per_s: float
-    high_per_s: float
-    errors_of: str
-    error_rows: int
 
 
 @dataclass(frozen=True)
@@ -147,7 +143,7 @@ def train_rate(
     per_step = micro_batches * setup.micro_batch * length * setup.data
     return TrainRate(
         unit=unit_of(model.shape),
-        rate=_rate(per_step / step, train_errors(model, setup)),
+        rate=ranged(per_step / step, train_errors(model, setup), train_range_from(model, setup)),
         step_s=step,
         step_parts_s=parts,
         micro_batches=micro_batches,
@@ -156,28 +152,13 @@ def train_rate(
     )
 
 
-def train_errors(model: Model, setup: Setup) -> ErrorSpread:
-    """The errors of models like this one, traced or by formula; else of all."""
-    if is_traced(model, setup):
-        return _traced_errors(model)
-    kind = "moe" if getattr(model.shape, "experts", 0) else "all" if model.by_formula else "unchecked"
-    return spread(factors().train.errors, kind, "all")
-
-
-def _traced_errors(model: Model) -> ErrorSpread:
-    """Those of models that make or read images come before those of all."""
-    makes = "autoencoders" if autoencodes(model.shape) else "denoisers" if denoising(model.shape) else ""
-    reads = "all" if unit_of(model.shape) == "token" else "images_or_sound"
-    return spread(factors().traced.errors, makes or reads, "all")
-
-
 def image_rate(model: Model, gpu: Gpu, setup: Setup) -> ImageRate | Unknown:
     """Images per second with all their steps, in every copy a batch at a time."""
     facts = factors().traced
     made = denoised_s(model, gpu, setup, facts)
     if isinstance(made, Unknown):
         return made
-    rate = _rate(setup.data * setup.batch / made.total_s, _traced_errors(model))
+    rate = ranged(setup.data * setup.batch / made.total_s, traced_errors(model), range_from(model, traced=True))
     return ImageRate(rate, made.steps, made.step_s, made.pixels_s, made.total_s)
 
 
@@ -204,7 +185,7 @@ def prefill_rate(model: Model, gpu: Gpu, setup: Setup) -> Rate | Unknown:
     done = work(model, gpu, replace(setup, pipeline=1), facts)
     if isinstance(done, Unknown):
         return done
-    return _rate(setup.data * setup.batch * setup.context / done.total_s, spread(facts.errors, "all"))
+    return ranged(setup.data * setup.batch * setup.context / done.total_s, spread(facts.errors, "all"))
 
 
 def decode_rates(model: Model, gpu: Gpu, setup: Setup) -> tuple[DecodeRate, ...] | Unknown:
@@ -218,7 +199,7 @@ def decode_rates(model: Model, gpu: Gpu, setup: Setup) -> tuple[DecodeRate, ...]
         step = decode_step_s(model, gpu, asked, setup.context / 2)
         if isinstance(step, Unknown):
             return step
-        rate = _rate(setup.data * batch / step, decode_errors(model, gpu))
+        rate = ranged(setup.data * batch / step, decode_errors(model, gpu))
         found.append(DecodeRate(batch, rate, 1000 * step, _fits(model, gpu, asked)))
     return tuple(found)
 
@@ -246,17 +227,6 @@ def step_s(load: StepLoad, lost: Decode, over: Way, group: int) -> float:
     )
 
 
-def decode_errors(model: Model, gpu: Gpu) -> ErrorSpread:
-    """The errors of models and GPUs like these, else of models like this, else of all."""
-    kind = "moe" if getattr(model.shape, "experts", 0) else "dense"
-    return spread(factors().decode.errors, f"{kind}, {gpu.architecture}", kind, "all")
-
-
-def _rate(per_s: float, errors: ErrorSpread) -> Rate:
-    low, high = errors.range_of(per_s)
-    return Rate(per_s, low, high, errors.of, errors.rows)
-
-
 def _train_words(model: Model, gpu: Gpu, setup: Setup, micro_batches: int, node_gbps: float | None) -> list[str]:
     where = f"each of {setup.data} copies" if setup.data > 1 else "one copy of the model"
     words = [f"{micro_batches} micro-batches of {setup.micro_batch} per step in {where}"]
@@ -270,15 +240,8 @@ def _train_words(model: Model, gpu: Gpu, setup: Setup, micro_batches: int, node_
     if made := denoising(model.shape):
         high, wide = (setup.image, setup.image) if setup.image else made.pixels
         words.append(f"images of {high} x {wide} pixels; encoding images and prompts is not counted")
-    if isinstance(model.shape, CountedShape) and model.shape.sound_s:
-        words.append(f"clips of {model.shape.sound_s} s of sound")
-    return [*words, f"factors: {facts.source} ({facts.as_of})", f"checked on: {facts.held_out}",
-            *_range_words(train_errors(model, setup))]  # fmt: skip
-
-
-def _range_words(errors: ErrorSpread) -> list[str]:
-    """Which runs the range is from, where it is not that of all."""
-    return [f"range: from {errors.rows} runs of {_ERRORS_OF[errors.of]}"] if errors.of in _ERRORS_OF else []
+    return [*words, *clips(model), f"factors: {facts.source} ({facts.as_of})", f"checked on: {facts.held_out}",
+            *range_words(train_errors(model, setup), train_range_from(model, setup))]  # fmt: skip
 
 
 def _image_words(model: Model, setup: Setup) -> list[str]:
@@ -286,7 +249,7 @@ def _image_words(model: Model, setup: Setup) -> list[str]:
     words += [*counted_by(model, setup), "encoding prompts is not counted; no compiled or cached steps"]
     facts = factors().traced
     words.append(f"factors: {facts.source} ({facts.as_of}); none of them was fitted to passes without gradients")
-    return [*words, *_range_words(_traced_errors(model))]
+    return [*words, *range_words(traced_errors(model), range_from(model, traced=True))]
 
 
 def _serve_words(gpu: Gpu, setup: Setup) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from gpuledger.encode import encode
 from gpuledger.plan.fitting.build import Fit
+from gpuledger.plan.measured_types import RangeFrom
 from gpuledger.plan.memory.paged import Paged, is_paged
 from gpuledger.report.document import Block, Bullets, Document, KeyFigure, Prose, Section, Terms
 from gpuledger.report.documents import document_for
@@ -15,13 +16,17 @@ from gpuledger.units import Unknown
 
 GB = 1_000_000_000
 BARELY = "fits barely: within the error of the estimate"
+RANGE_FROM: dict[RangeFrom, str] = {
+    "measured_type": "type measured on a GPU",
+    "first_plans": "type not measured on a GPU; range of first predictions",
+}
 
 
 @document_for(Fit)
 def fit_document(fit: Fit) -> Document:
     """The document of an answer about memory."""
     unknown: list[Block] = [Terms([(part, f"unknown: {why}") for part, why in fit.not_known.items()])]
-    memory: list[Block] = [parts_table(fit), *(unknown if fit.not_known else [])]
+    memory: list[Block] = [parts_table(fit), *range_note(fit.range_from), *(unknown if fit.not_known else [])]
     if fit.paged:
         most = f"{fit.paged.sequences:,} sequences {_held(fit, fit.paged)}; {fit.paged.asked:,} asked for."
         blocks = f"{fit.paged.blocks:,} blocks of {fit.paged.block_tokens} tokens: {fit.paged.tokens:,} tokens in all."
@@ -72,6 +77,11 @@ def key_figures(fit: Fit) -> list[KeyFigure]:
         KeyFigure(label, gb(abs(fit.free_bytes)), "", note),
         *([KeyFigure("Sequences", f"{fit.paged.sequences:,}", "", _held(fit, fit.paged))] if fit.paged else []),
     ]
+
+
+def range_note(rests_on: RangeFrom | None) -> list[Block]:
+    """Which runs set the range of a traced plan, where it is one."""
+    return [Prose(f"Range: {RANGE_FROM[rests_on]}.", "note")] if rests_on else []
 
 
 def _range(fit: Fit, words: Callable[[int], str]) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from gpuledger.encode import encode
-from gpuledger.plan.speed.throughput import DecodeRate, ImageRate, Rate, Throughput, TrainRate
+from gpuledger.plan.speed.ranges import Rate
+from gpuledger.plan.speed.throughput import DecodeRate, ImageRate, Throughput, TrainRate
 from gpuledger.report.document import Block, Bullets, Document, Prose
 from gpuledger.report.documents import document_for
+from gpuledger.report.documents.fit import range_note
 from gpuledger.report.tables import Row, Table, cell, make_table
 from gpuledger.report.written import number, percent
 from gpuledger.units import Unknown
@@ -16,11 +18,13 @@ NO_ROOM = "It does not fit: see gpuledger plan fit. The rates are what it would 
 @document_for(Throughput)
 def throughput_document(answer: Throughput) -> Document:
     """The document of an answer about speed."""
-    blocks: list[Block] = [_step(answer.train)] if isinstance(answer.train, TrainRate) else []
+    blocks: list[Block] = []
+    if isinstance(answer.train, TrainRate):
+        blocks += [_step(answer.train), *range_note(answer.train.rate.range_from)]
     if isinstance(answer.decode, tuple):
         blocks.append(_decode(answer.decode))
     if isinstance(answer.images, ImageRate):
-        blocks.append(_images(answer.images))
+        blocks += [_images(answer.images), *range_note(answer.images.rate.range_from)]
     if isinstance(answer.prefill, Rate):
         blocks.append(Prose(f"Prefill (reading prompts): {_range(answer.prefill)} tokens/s."))
     return Document(

@@ -19,9 +19,9 @@ WHAT = "counting a model from its configuration"
 _HEADS = (
     "AutoModelForImageTextToText", "AutoModelForSpeechSeq2Seq", "AutoModelForSeq2SeqLM", "AutoModelForMaskedLM",
     "AutoModelForCausalLM", "AutoModelForImageClassification", "AutoModelForCTC", "AutoModelForAudioClassification",
-    "AutoModelForObjectDetection", "AutoModelForSemanticSegmentation", "AutoModel",
+    "AutoModelForVideoClassification", "AutoModelForObjectDetection", "AutoModelForSemanticSegmentation", "AutoModel",
 )  # fmt: skip
-USUAL_IMAGE = 224
+USUAL_IMAGE, USUAL_FRAMES = 224, 16
 SOUND_S, SOUND_HZ = 10, 16_000
 # Cast aside what a vocabulary's special tokens would refuse.
 _SPECIAL = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
@@ -57,6 +57,14 @@ class Built:
     def sound_s(self) -> int:
         """The seconds of sound it is given at a time, where it reads sound as it was recorded."""
         return SOUND_S if getattr(self.module, "main_input_name", "") == "input_values" else 0
+
+    @property
+    def frames(self) -> int:
+        """The images of one clip, where it reads video."""
+        if not self.name.endswith("ForVideoClassification"):
+            return 0
+        config = self.module.config
+        return int(getattr(config, "num_frames", None) or getattr(config, "frames_per_clip", None) or USUAL_FRAMES)
 
 
 def build(fields: dict[str, Any], *, fp32: bool, full_attention: bool) -> Built:
@@ -163,11 +171,12 @@ def inputs(built: Built, micro_batch: int, sequence: int) -> dict[str, Any]:
     dtype = next(built.module.parameters()).dtype
     first = getattr(built.module, "main_input_name", "input_ids")
     labels: dict[str, Any] = {}
-    if first == "pixel_values":
+    if first in ("pixel_values", "pixel_values_videos"):
         vision = getattr(config, "vision_config", None) or config
-        high, wide = _sides(getattr(vision, "image_size", None) or USUAL_IMAGE)
-        channels = getattr(vision, "num_channels", 3)
-        found = {"pixel_values": torch.zeros(micro_batch, channels, high, wide, device="meta", dtype=dtype)}
+        high, wide = _sides(getattr(vision, "image_size", None) or getattr(vision, "crop_size", None) or USUAL_IMAGE)
+        clip = (built.frames,) if built.frames else ()
+        shape = (micro_batch, *clip, getattr(vision, "num_channels", 3), high, wide)
+        found = {first: torch.zeros(shape, device="meta", dtype=dtype)}
         size = (micro_batch, high, wide) if built.name.endswith("SemanticSegmentation") else (micro_batch,)
         labels = {"labels": torch.zeros(size, dtype=torch.long, device="meta")}
     elif first == "input_features":

@@ -71,6 +71,7 @@ class Weights:
     tensors: int
     text: bool
     sound_s: int
+    frames: int
     longest: int
     built_by: str
     buffers: int = 0
@@ -107,6 +108,7 @@ def weights(config: str) -> Weights:
         tensors=len(every),
         text=built.text,
         sound_s=built.sound_s,
+        frames=built.frames,
         longest=_longest(built),
         built_by=_library(built),
         buffers=sum(one.numel() for one in built.module.buffers()) if built.denoises else 0,
