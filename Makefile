@@ -166,9 +166,13 @@ sbom: $(RELEASE)/.installed ## write dist/gpuledger.cdx.json: what a full instal
 	@sed 's/^dynamic = \["version"\]/version = "'"$$(sed -n 's/^__version__ = "\(.*\)"/\1/p' src/gpuledger/version.py)"'"/' pyproject.toml > .venv-sbom/pyproject.toml
 	$(RELEASE)/bin/cyclonedx-py environment .venv-sbom/bin/python --pyproject .venv-sbom/pyproject.toml --mc-type application --output-reproducible --of JSON -o dist/gpuledger.cdx.json
 
-audit: $(RELEASE)/.installed ## look for known vulnerabilities in everything locked
+audit: $(RELEASE)/.installed ## look for known vulnerabilities in everything locked (offline: ADVISORIES=folder or zip in OSV format)
+ifdef ADVISORIES
+	$(RELEASE)/bin/python requirements/advisories.py $(ADVISORIES) $(RUN_LOCK) $(LOCK) requirements/release.lock
+else
 	@for lock in $(RUN_LOCK) $(LOCK) requirements/release.lock; do \
 	  $(RELEASE)/bin/pip-audit --requirement $$lock --disable-pip --require-hashes --strict || exit 1; done
+endif
 
 lock: ## resolve the locked versions again
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra all pyproject.toml -o $(RUN_LOCK)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import subprocess
 import sys
 
@@ -19,7 +20,9 @@ print(json.dumps([gc.get_threshold()[0], os.environ.get("MIMALLOC_PURGE_DELAY")]
 
 
 def _set_up(command: str) -> list[object]:
-    done = subprocess.run([sys.executable, "-c", SHOW, command, "--help"], check=True, capture_output=True, text=True)
+    clean = {name: value for name, value in os.environ.items() if name != "MIMALLOC_PURGE_DELAY"}
+    run = [sys.executable, "-c", SHOW, command, "--help"]
+    done = subprocess.run(run, check=True, capture_output=True, text=True, env=clean)
     found: list[object] = json.loads(done.stdout.splitlines()[-1])
     return found
 
