@@ -1,9 +1,9 @@
-"""How are the kinds of workload run that only the held-out list has: batched products, Llama, an encoder?"""
+"""How are the kinds of workload run that only the held-out list has: batched products, Llama and other models of transformers, an encoder?"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -48,6 +48,24 @@ def llama(kind: str, width: int, layers: int, batch: int, seq: int, train: bool 
     return counted(_training(model, lambda: model(tokens, labels=tokens).loss, DTYPES[kind] if half else None, wait_s))
 
 
+def hugging_face(model: str, kind: str, batch: int, seq: int, shape: Mapping[str, Any], train: bool = True) -> Turn:
+    """A model of transformers by its class and what its configuration differs in; half precision by autocast."""
+    import transformers
+
+    made = getattr(transformers, model)
+    with torch.device(DEVICE):
+        net = made(made.config_class(**shape))
+        tokens = torch.randint(0, 30000, (batch, seq))
+    net = net.train(train)
+    if not train:
+        net = net.to(DTYPES[kind])
+        with torch.no_grad():
+            turn, flop = counted(lambda: net(tokens))
+        return torch.no_grad()(turn), flop
+    half = DTYPES[kind] if kind in ("bf16", "fp16") else None
+    return counted(_training(net, lambda: net(input_ids=tokens, labels=tokens).loss, half, 0.0))
+
+
 def encoder(kind: str, width: int, layers: int, batch: int, seq: int) -> Turn:
     """torch's own encoder, every token sees every other."""
     with torch.device(DEVICE):
@@ -75,4 +93,4 @@ def _training(
     return step
 
 
-MAKERS: dict[str, Callable[..., Turn]] = {maker.__name__: maker for maker in (bmm, encoder, llama)}
+MAKERS: dict[str, Callable[..., Turn]] = {maker.__name__: maker for maker in (bmm, encoder, hugging_face, llama)}
