@@ -1,4 +1,4 @@
-"""How are the kinds of workload run that only the held-out list has: batched products, Llama and other models of transformers, an encoder?"""
+"""How are workloads run that only the held-out lists have: batched products, models of transformers, an encoder?"""
 
 from __future__ import annotations
 

@@ -44,6 +44,34 @@ class Range:
     evidence: str
     note: str = ""
 
+    @property
+    def point(self) -> float | Unknown:
+        """The figure to quote."""
+        return self.middle
+
+
+@dataclass(frozen=True)
+class Bounds(Range):
+    """A range in which no figure is more likely than another. `middle` serves only to add up and to sort."""
+
+    @property
+    def point(self) -> float | Unknown:
+        """None that could be relied on."""
+        return Unknown(NO_POINT)
+
+    def as_json(self) -> dict[str, object]:
+        """As any range, without a middle."""
+        ends = {"low": self.low, "middle": self.point, "high": self.high}
+        return {**ends, "evidence": self.evidence, "note": self.note}
+
+
+NO_POINT = "the counters give a range only, see its note"
+
+
+def point_of(value: Range | Unknown) -> float | Unknown:
+    """The middle of a range, unknown where it has none to rely on."""
+    return value if isinstance(value, Unknown) else value.point
+
 
 def known(value: T | Unknown) -> T | None:
     """The value itself, or None where it is not known."""

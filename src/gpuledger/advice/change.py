@@ -21,7 +21,7 @@ from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope, owner_name
 from gpuledger.ledger.read.window import end_ms, last_of
-from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown, point_of
 
 WEEK_MS = 7 * MS_PER_DAY
 # What moved an owner's dollars most.
@@ -134,7 +134,7 @@ def _figures(lake: Lake, scope: Scope, cost: CostStatement) -> PeriodFigures:
         idle_h=(cost.times.idle_ms + cost.times.idle_held_ms) / MS_PER_HOUR,
         util_pct=fleet.gpu_util_pct,
         rfu_power_pct=fleet.rfu_power_pct,
-        rfu_counters_pct=counters if isinstance(counters, Unknown) else counters.middle,
+        rfu_counters_pct=point_of(counters),
     )
 
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuledger.efficiency.means import LEVELS, Accounts, Groups, in_order
+from gpuledger.efficiency.means import LEVELS, LOOSE_RATIO, Accounts, Groups, in_order
 from gpuledger.efficiency.statement import Capacity, CapacityAnalysis, Figure, NotKnown, RoiRow
 from gpuledger.ledger.read.adding import distinct
 from gpuledger.ledger.read.columns import sliced_wall_ms
 from gpuledger.physics.calibration import Calibration
-from gpuledger.units import Range, Unknown
+from gpuledger.units import Bounds, Range, Unknown
 
 _NO_SHARE = Unknown("the share of the board this MIG instance holds is unknown")
 _ROUNDING = 1e-5  # shares are recorded in whole ppm
@@ -32,6 +32,7 @@ class Capacities:
     """By device what it is, and its TFLOPS. Realized figures are means over the window; counters low, middle, high.
 
     `share` is the share of the board a device holds while it is seen, and `seen_tflops` what it can achieve then.
+    `loose`: devices whose work by counters is known as a range only.
     """
 
     board: np.ndarray
@@ -42,6 +43,7 @@ class Capacities:
     by_power: Column
     by_counters: tuple[Column, Column, Column]
     notes: list[str]
+    loose: np.ndarray
     share: np.ndarray
     seen_tflops: np.ndarray
 
@@ -98,6 +100,7 @@ def device_capacities(
         Column(pif.values * achievable.values, {**achievable.unknown, **pif.unknown}),
         (of_peak[0], of_peak[1], of_peak[2]),
         ["" if isinstance(r, Unknown) else r.note for r in ranges],
+        np.array([isinstance(r, Bounds) for r in ranges], dtype=bool),
         share,
         _shared(listed, share).values,
     )
@@ -186,8 +189,11 @@ def _total_range(devices: Capacities, rows: np.ndarray) -> Range | Unknown:
     low, middle, high = (_total(column, rows) for column in devices.by_counters)
     if isinstance(low, Unknown) or isinstance(middle, Unknown) or isinstance(high, Unknown):
         return _first_reason(devices.by_counters[0], rows)
-    texts = {devices.notes[i] for i in _known(devices.by_counters[0], rows).tolist()}
-    return Range(low, middle, high, "counters", "; ".join(sorted({n for text in texts for n in text.split("; ") if n})))
+    over = _known(devices.by_counters[0], rows)
+    notes = sorted({n for i in over.tolist() for n in devices.notes[i].split("; ") if n})
+    loose = float(devices.by_counters[1].values[over[devices.loose[over]]].sum())
+    kind = Bounds if loose > LOOSE_RATIO * middle else Range
+    return kind(low, middle, high, "counters", "; ".join(notes))
 
 
 def _first_reason(column: Column, rows: np.ndarray) -> Unknown:

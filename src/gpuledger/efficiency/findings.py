@@ -10,7 +10,7 @@ from gpuledger.efficiency.capacity import shows
 from gpuledger.efficiency.health import faults_of, hot
 from gpuledger.efficiency.naming import name_with_uuid
 from gpuledger.efficiency.statement import EfficiencyStatement, Trend
-from gpuledger.units import Range, Unknown, count, known, utc
+from gpuledger.units import Bounds, Range, Unknown, count, known, utc
 
 MOST = 8
 # A stretch without any work worth naming a GPU for.
@@ -53,7 +53,10 @@ def _headline(s: EfficiencyStatement, _: Thresholds) -> Finding | None:
     if isinstance(counted, Range):
         between = f", between {counted.low:.0f} and {counted.high:.0f}" if counted.high - counted.low >= 1 else ""
         whose = "its" if s.gpus == 1 else "their"
-        text += f"; by {whose} own counters {counted.middle:.0f} % of the dense peak{between}"
+        if isinstance(counted, Bounds):
+            text += f"; by {whose} own counters between {counted.low:.0f} and {counted.high:.0f} % of the dense peak"
+        else:
+            text += f"; by {whose} own counters {counted.middle:.0f} % of the dense peak{between}"
     return _HEADLINE, f"{text}."
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpuledger.catalog.thresholds import Thresholds
-from gpuledger.efficiency.means import NO_BOARD, NO_COUNTERS, NO_POWER, NO_SHARE, NO_TIME, NO_UTIL
+from gpuledger.efficiency.means import LOOSE_RATIO, NO_BOARD, NO_COUNTERS, NO_POWER, NO_SHARE, NO_TIME, NO_UTIL
 from gpuledger.efficiency.statement import Figure, HourRow, UtilPowerCell
 from gpuledger.lake.names import Names
 from gpuledger.ledger.cells import classify
@@ -20,7 +20,7 @@ from gpuledger.ledger.read.columns import Rows, joined, kept
 from gpuledger.ledger.read.key_sums import Sums
 from gpuledger.ledger.read.rollup import state_codes
 from gpuledger.physics.evidence import ModelFacts, kinds_of, work
-from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, PPM, Unknown, ratio
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, NO_POINT, PPM, Unknown, ratio
 
 BINS = 20
 Period = tuple[int, int]  # start and length
@@ -245,7 +245,7 @@ def hour_rows(sums: HourSums, models: dict[str | None, ModelFacts], why_tflops: 
     if groups.sums:
         done = work(groups.sums, *kinds_of(groups.model, groups.precision), models, with_notes=False)
         added = {n: groups.sums[n] for n in ("samples", "util_ppm_ms", "util_ms", "pif_ms", "power_ms")}
-        added |= {"worked_ratio_ms": done.middle, "worked_ms": done.ms}
+        added |= {"worked_ratio_ms": done.middle, "worked_loose_ratio_ms": done.loose, "worked_ms": done.ms}
         for key, *values in zip(groups.period, *(v.tolist() for v in added.values()), strict=True):
             _add(whole, key, dict(zip(added, values, strict=True)))
     return tuple(_hour(key, whole[key] | sums.periods[key], why_tflops) for key in sorted(sums.periods))
@@ -268,7 +268,9 @@ def _hour(key: Period, s: defaultdict[str, float], why_tflops: str) -> HourRow:
         gpu_util_pct=ratio(100 * s["util_ppm_ms"] / PPM, s["util_ms"], no_util),
         pif=pif,
         rfu_power_pct=pif if isinstance(pif, Unknown) else 100 * pif,
-        rfu_counters_pct=ratio(100 * s["worked_ratio_ms"], s["worked_ms"], no_counters),
+        rfu_counters_pct=Unknown(NO_POINT)
+        if s["worked_loose_ratio_ms"] > LOOSE_RATIO * s["worked_ratio_ms"]
+        else ratio(100 * s["worked_ratio_ms"], s["worked_ms"], no_counters),
         efficiency_gap_pp=gap,
         realized_power_tflops=s["tflops"] if s["tflops_known"] else Unknown(why_tflops),
         power_kw=s["power_w"] / 1e3 if s["shared_power_ms"] else Unknown(NO_SHARE if s["power_ms"] else no_power),

@@ -23,7 +23,7 @@ from gpuledger.ledger.read.columns import exact_share
 from gpuledger.ledger.read.rollup import HISTOGRAM, AccountSums
 from gpuledger.physics.calibration import Calibration
 from gpuledger.physics.evidence import ModelFacts, kinds_of, work
-from gpuledger.units import MS_PER_HOUR, PPM, Range, Unknown
+from gpuledger.units import MS_PER_HOUR, PPM, Bounds, Range, Unknown
 
 MJ_PER_KWH = 3.6e9
 NO_TIME = "the samples cover no time: each GPU needs at least two"
@@ -37,6 +37,8 @@ NO_COUNTERS = "no pipe activity with SM clock in the samples"
 NO_RATES = "the catalog lacks SMs, FLOP per clock or peak of its GPU model"
 NO_GAP = "needs utilization and PIF together"
 LEVELS = ("low", "middle", "high")
+# Where more of the work than this share is known as a range only, so is the sum.
+LOOSE_RATIO = 0.1
 
 
 @dataclass(frozen=True)
@@ -87,7 +89,7 @@ def make_accounts(found: AccountSums, calibration: Calibration | None = None) ->
     idle_mw, over_measured, bandwidth = _calibrated(labels, models, calibration)
     sums |= intensity(sums, found.limit_mw, idle_mw)
     done = work(sums, *kinds_of(labels["gpu_model"], labels["tensor_precision"]), models)
-    sums["worked_ms"] = done.ms
+    sums["worked_ms"], sums["worked_loose_ratio_ms"] = done.ms, done.loose
     for level in LEVELS:
         sums[f"worked_{level}_ratio_ms"] = getattr(done, level)
         sums[f"measured_{level}_ratio_ms"] = getattr(done, level) * over_measured
@@ -202,8 +204,10 @@ class Groups:
             np.divide(100 * self._sums[f"{kind}_{k}_ratio_ms"], ms, out=np.zeros(self.n), where=known).tolist()
             for k in LEVELS
         ]
-        rows = zip(known.tolist(), *levels, notes, strict=True)
-        return [Range(low, middle, high, "counters", note) if k else None for k, low, middle, high, note in rows]
+        loose = self._sums["worked_loose_ratio_ms"] > LOOSE_RATIO * self._sums["worked_middle_ratio_ms"]
+        kinds = [Bounds if some else Range for some in loose.tolist()]
+        rows = zip(known.tolist(), kinds, *levels, notes, strict=True)
+        return [kind(low, middle, high, "counters", note) if k else None for k, kind, low, middle, high, note in rows]
 
     @cached_property
     def bottlenecked_pct(self) -> list[Figure]:

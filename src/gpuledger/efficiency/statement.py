@@ -14,7 +14,7 @@ from gpuledger.encode import Json, encode, iso
 from gpuledger.lake.batch import device_name
 from gpuledger.ledger.read.owners import By
 from gpuledger.physics.causes import LikelyCause
-from gpuledger.units import Range, Unknown
+from gpuledger.units import Range, Unknown, point_of
 
 Figure = float | Unknown
 Direction = Literal["rising", "falling", "flat", "not known"]
@@ -282,7 +282,7 @@ class EfficiencyStatement:
         found, counted = vars(self), self.fleet.rfu_counters_pct
         head = {name: found[name] for name in ("samples", "gpus", "clusters", "namespaces", "conflicts")}
         head |= {name: getattr(self.fleet, name) for name in _HEAD}
-        head["rfu_counters_pct"] = counted if isinstance(counted, Unknown) else counted.middle
+        head["rfu_counters_pct"] = point_of(counted)
         head["rfu_counters"] = counted
         head["bottlenecked_pct_of_active"] = self.active.bottlenecked_pct_of_active
         head["bottlenecked_gpus"] = [device_name(g.gpu_uuid, g.gpu_instance_id) for g in self.bottlenecked_gpus]

@@ -160,13 +160,15 @@ def _by_gpu(rows: Sequence[GpuRow]) -> Iterator[Family]:
     def realized(end: str) -> Callable[[GpuRow], Value | Unknown]:
         def figure(row: GpuRow) -> Value | Unknown:
             found = row.means.rfu_counters_pct
-            return found if isinstance(found, Unknown) else getattr(found, end) / 100
+            value = found if isinstance(found, Unknown) else getattr(found, end)
+            return value if isinstance(value, Unknown) else value / 100
 
         return figure
 
     yield family("gpuledger_gpu_utilization_ratio", "Utilization, 0 to 1.", by(lambda r: _part(r.means.gpu_util_pct)))
-    for end, suffix in (("low", "_low"), ("middle", ""), ("high", "_high")):
-        meaning = f"Realized share of the dense peak by pipe counters, 0 to 1: {end} estimate."
+    for end, suffix in (("low", "_low"), ("point", ""), ("high", "_high")):
+        called = "middle" if end == "point" else end
+        meaning = f"Realized share of the dense peak by pipe counters, 0 to 1: {called} estimate."
         yield family(f"gpuledger_gpu_realized{suffix}_ratio", meaning, by(realized(end)))
     yield family("gpuledger_gpu_power_watts", "Mean power.", by(lambda r: r.means.power_w))
     activity = "Memory interface activity, 0 to 1."

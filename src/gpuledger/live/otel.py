@@ -25,7 +25,7 @@ from gpuledger.errors import MissingExtra, ServerFault
 from gpuledger.lake.batch import device_name
 from gpuledger.live.figures import Seen
 from gpuledger.live.traffic import Traffic
-from gpuledger.units import Unknown
+from gpuledger.units import Unknown, point_of
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics.export import Gauge, MetricsData, ResourceMetrics, Sum
@@ -113,11 +113,11 @@ def _board_power(rows: Sequence[GpuRow]) -> dict[str, float]:
 
 def _readings(row: GpuRow, own: Attributes) -> Iterator[Figure]:
     means = row.means
-    realized = means.rfu_counters_pct
+    realized = point_of(means.rfu_counters_pct)
     energy = means.energy_kwh if isinstance(means.energy_kwh, Unknown) else means.energy_kwh * JOULES_PER_KWH
     yield UTILIZATION, {**own, "hw.gpu.task": "general"}, _part(means.gpu_util_pct)
     yield ENERGY, own, energy
-    yield REALIZED, own, realized if isinstance(realized, Unknown) else realized.middle / 100
+    yield REALIZED, own, realized if isinstance(realized, Unknown) else realized / 100
 
 
 def _memory(traffic: Traffic | None, own: Attributes) -> Iterator[Figure]:

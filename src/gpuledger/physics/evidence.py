@@ -30,6 +30,7 @@ NO_TENSOR = "the tensor pipe is not recorded: a lower bound"
 PART_VECTOR = "vector pipes are recorded for part of the time: a lower bound"
 NO_CLOCK = "the SM clock is not recorded: the rated clock is assumed"
 THIN = "memory busy and warp slots slim: taken as products of few rows, tiles half empty"
+LOOSE = "few warps and little product work on busy SMs, as in decoding for few users: a range, no point"
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class PipeRates:
     per_activity: dict[str, tuple[Any, Any, Any]]
     notes: tuple[str, ...]
     thin: Any = False
+    loose: Any = False
 
 
 class ModelFacts:
@@ -98,11 +100,11 @@ def pipe_rates(gpu: Gpu, precision: str | None = None, seen: Conditions | None =
     # ppm x MHz is 1e-6 x 1e6: activity x clock in whole FLOP per second needs no further factor.
     unit = gpu.sm_count.value / (peak * _TERA)
     rates = {pipe: (low * unit, middle * unit, high * unit) for pipe, (low, middle, high) in worths.edges.items()}
-    return PipeRates({"matrix": rates.pop("tensor"), **rates}, worths.notes, worths.thin)
+    return PipeRates({"matrix": rates.pop("tensor"), **rates}, worths.notes, worths.thin, worths.loose)
 
 
-def conditions(sums: Sums, rows: np.ndarray) -> Conditions:
-    """What decides how fully the tensor pipe works, of some rows of sums."""
+def conditions(sums: Sums, rows: np.ndarray, gpu: Gpu) -> Conditions:
+    """What decides how fully the tensor pipe works, of some rows of sums on one model."""
 
     def mean(name: str) -> np.ndarray:
         return _over(sums[f"{name}_ppm_ms"][rows], sums[f"{name}_ms"][rows])
@@ -114,7 +116,20 @@ def conditions(sums: Sums, rows: np.ndarray) -> Conditions:
         _over(tensor, sm),
         _over(slots, sm),
         np.isin(sums["state"][rows], THIN_STATES),
+        _intensity(tensor, mean("dram"), _clock_mhz(sums, rows, gpu), gpu),
     )
+
+
+def _intensity(tensor: np.ndarray, dram: np.ndarray, mhz: np.ndarray, gpu: Gpu) -> np.ndarray:
+    """FLOP of an active tensor pipe at full issue over bytes of memory traffic; NaN where either is not known."""
+    flop = gpu.tensor_flop_per_clk_per_sm(gpu.reference_precision())
+    if isinstance(flop, Unknown) or gpu.sm_count is None:
+        return np.full(len(tensor), np.nan)
+    return _over(tensor * mhz * 1e6 * gpu.sm_count.value * flop, dram * gpu.memory_bandwidth_bytes_per_s.value)
+
+
+def _clock_mhz(sums: Sums, rows: np.ndarray, gpu: Gpu) -> np.ndarray:
+    return np.maximum(_over(sums["clock_mhz_ms"][rows], sums["clock_ms"][rows], _rated_mhz(gpu)), 1.0)
 
 
 @dataclass(frozen=True)
@@ -122,6 +137,7 @@ class Worked:
     """Share of the dense peak x ms by row, low, middle and high, and the time it covers; what was assumed of each.
 
     `bound`: not all pipes that may work are recorded, so the figure is a lower bound; its high end says how much more.
+    `loose`: the part of the middle that stands for no more than a range.
     """
 
     ms: np.ndarray
@@ -129,6 +145,7 @@ class Worked:
     middle: np.ndarray
     high: np.ndarray
     bound: np.ndarray
+    loose: np.ndarray
     notes: tuple[frozenset[str], ...]
 
 
@@ -151,30 +168,33 @@ def work(
 ) -> Worked:
     """The work the pipes did in rows of sums of one state each; `kinds`: model and precision, `of_row` each row's."""
     n = len(of_row)
-    ms, bound = np.zeros(n), np.zeros(n, dtype=bool)
+    ms, loose, bound = np.zeros(n), np.zeros(n), np.zeros(n, dtype=bool)
     edges, notes = np.zeros((3, n)), [frozenset[str]()] * (n if with_notes else 0)
     for number, kind in enumerate(kinds):
         rows = np.flatnonzero(of_row == number)
         gpu = models[kind[0]].gpu
-        rates = gpu if isinstance(gpu, Unknown) else pipe_rates(gpu, kind[1], conditions(sums, rows))
+        rates = gpu if isinstance(gpu, Unknown) else pipe_rates(gpu, kind[1], conditions(sums, rows, gpu))
         if isinstance(rates, Unknown) or isinstance(gpu, Unknown):
             continue
         ms[rows] = sums["counters_ms"][rows]
         hidden = np.isin(sums["state"][rows], NOT_ALL_SEEN)
-        edges[:, rows] = _edges(sums, rows, rates, gpu, known=bool(precision_name(kind[1])), hidden=hidden)
+        *found, matrix = _edges(sums, rows, rates, gpu, known=bool(precision_name(kind[1])), hidden=hidden)
+        edges[:, rows] = found
         bound[rows] = hidden & (ms[rows] > 0)
+        loose[rows] = np.where(rates.loose, matrix, 0.0)
         if with_notes:
             _note(notes, sums, rows, rates, hidden)
-    return Worked(ms, edges[0], edges[1], edges[2], bound, tuple(notes))
+    return Worked(ms, edges[0], edges[1], edges[2], bound, loose, tuple(notes))
 
 
 def _edges(
     sums: Sums, rows: np.ndarray, rates: PipeRates, gpu: Gpu, *, known: bool, hidden: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Low, middle and high, and what of the middle is matrix products."""
     facts = pipe_facts()
     stands = np.maximum(sums["counters_ms"][rows], 1.0)
     active = {p: sums[p][rows] for p in PIPES if p in rates.per_activity and sums[p].any()}  # most pipes are not used
-    clock = np.maximum(_over(sums["clock_mhz_ms"][rows], sums["clock_ms"][rows], _rated_mhz(gpu)), 1.0)
+    clock = _clock_mhz(sums, rows, gpu)
     # Activity below the noise is mostly the driver's own housekeeping: it counts at the high end only.
     heard = {p: np.where(v >= facts.noise_ratio * 1e6 * clock * stands, v, 0.0) for p, v in active.items()}
     sources = (heard, heard, active)
@@ -188,7 +208,7 @@ def _edges(
     if not known:
         # One issue ratio holds for the work of a state, whichever it is: only the precision spreads the range.
         # How full the SMs are not recorded, nothing narrows it.
-        seen = (sums["sm_ms"][rows] > 0) & (low > 0)
+        seen = (sums["sm_ms"][rows] > 0) & (low > 0) & ~np.asarray(rates.loose)
         high = np.minimum(high, facts.spread * np.where(seen, low, np.inf))
     middle = np.minimum(np.maximum(middle, low), np.maximum(high, low))
     if hidden.any():
@@ -198,14 +218,14 @@ def _edges(
             room = np.maximum(sums["busy_ppm_ms"][rows] / 1e6 - middle, 0.0)
             rate = np.where(sums["matrix_ms"][rows] > 0, most[0] / most[1], 1.0)
             high = np.where(hidden, np.maximum(high, middle + room * rate), high)
-    return low, middle, np.maximum(high, middle)
+    return low, middle, np.maximum(high, middle), parts[1].get("matrix", np.zeros(len(rows)))
 
 
 def _note(notes: list[frozenset[str]], sums: Sums, rows: np.ndarray, rates: PipeRates, hidden: np.ndarray) -> None:
-    thin = np.broadcast_to(np.asarray(rates.thin, dtype=bool), len(rows))
+    thin, loose = (np.broadcast_to(np.asarray(flag, dtype=bool), len(rows)) for flag in (rates.thin, rates.loose))
     columns = (sums[name][rows] > 0 for name in ("counters_ms", "matrix_ms", "vector_ms", "unclocked_ms"))
     cases = dict[tuple[bool, ...], frozenset[str]]()
-    for row, *case in zip(rows.tolist(), *(c.tolist() for c in (*columns, hidden, thin)), strict=True):
+    for row, *case in zip(rows.tolist(), *(c.tolist() for c in (*columns, hidden, thin & ~loose, loose)), strict=True):
         key = tuple(case)
         if key not in cases:
             cases[key] = _assumed(rates.notes, *key)
@@ -213,11 +233,18 @@ def _note(notes: list[frozenset[str]], sums: Sums, rows: np.ndarray, rates: Pipe
 
 
 def _assumed(
-    general: Sequence[str], recorded: bool, matrix: bool, vector: bool, unclocked: bool, hidden: bool, thin: bool
+    general: Sequence[str],
+    recorded: bool,
+    matrix: bool,
+    vector: bool,
+    unclocked: bool,
+    hidden: bool,
+    thin: bool,
+    loose: bool,
 ) -> frozenset[str]:
     if not recorded:
         return frozenset()
-    said = [*general, *([THIN] if thin else []), *([NO_CLOCK] if unclocked else [])]
+    said = [*general, *([THIN] if thin else []), *([LOOSE] if loose else []), *([NO_CLOCK] if unclocked else [])]
     if hidden:
         said.append(TENSOR_ONLY if matrix and not vector else NO_TENSOR if not matrix else PART_VECTOR)
     return frozenset(said)

@@ -55,6 +55,12 @@ class _Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fill_low_ratio: float
     sparse_below_ratio: float
     sparse_low_ratio: float
+    filled_issue_ratio: float
+    filled_from_ratio: float
+    unfilled_loss_ratio: float
+    loose_below_ratio: float
+    loose_low_ratio: float
+    loose_middle_ratio: float
 
 
 class Thin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -65,6 +71,7 @@ class Thin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dram_from_ratio: float
     low_ratio: float
     middle_ratio: float
+    many_flop_per_byte: float
 
 
 class PipeFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -98,24 +105,27 @@ class Conditions:
     saturation  tensor activity over SM activity
     slots       warp slots filled, over SM activity
     thin        whether it works on products of few rows
+    intensity   FLOP at full issue over bytes of memory traffic
     """
 
     capped: Values = math.nan
     saturation: Values = math.nan
     slots: Values = math.nan
     thin: Values = False
+    intensity: Values = math.nan
 
 
 @dataclass(frozen=True)
 class Worths:
     """FLOP per clock per SM of each pipe at full activity: low, middle, high. `notes` say what was assumed.
 
-    `thin`: where the tensor pipe was taken to work on products of few rows.
+    `thin`: where the tensor pipe was taken to work on products of few rows; `loose`: where only its range is known.
     """
 
     edges: dict[str, Edges]
     notes: tuple[str, ...]
     thin: Values = False
+    loose: Values = False
 
 
 def precision_name(label: str | None) -> str | None:
@@ -143,7 +153,9 @@ def pipe_worths(gpu: Gpu, precision: str | None = None, seen: Conditions | None 
         edges[pipe] = facts.times(flop) if facts else (flop, flop, flop)
         if _OWN_PIPE.get(known or "") == pipe:
             edges["tensor"] = edges[pipe]
-    return Worths(edges, tuple(dict.fromkeys(notes)), False if own else np.asarray(seen.thin))
+    if own:
+        return Worths(edges, tuple(dict.fromkeys(notes)))
+    return Worths(edges, tuple(dict.fromkeys(notes)), np.asarray(seen.thin), _loose(gpu, seen))
 
 
 def _float_tensor(gpu: Gpu, known: str | None, seen: Conditions, notes: list[str]) -> Edges | Unknown:
@@ -197,11 +209,25 @@ def _issue(gpu: Gpu, seen: Conditions, notes: list[str]) -> Edges:
     middle = np.where(no_cap, general.middle, capped * own.capped_issue_ratio + (1 - capped) * own.free_issue_ratio)
     partly = ~np.isnan(saturation) & ~_saturated(gpu, seen)
     filled = np.where(saturation < own.sparse_below_ratio, own.sparse_low_ratio, own.fill_low_ratio)
-    low = np.where(partly, filled, low)
+    missing = np.maximum(own.filled_from_ratio - saturation - np.asarray(seen.slots), 0.0)
+    explained = own.filled_issue_ratio - own.unfilled_loss_ratio * missing
+    middle = np.where(partly & ~np.isnan(explained), explained, middle)
+    low = np.where(partly, np.fmin(filled, middle), low)
     if (thin := pipe_facts().thin.get(gpu.architecture)) is not None:
         few = np.asarray(seen.thin)
         low, middle = np.where(few, thin.low_ratio, low), np.where(few, thin.middle_ratio, middle)
-    return low, middle, general.high
+    loose = _loose(gpu, seen)
+    return np.where(loose, own.loose_low_ratio, low), np.where(loose, own.loose_middle_ratio, middle), general.high
+
+
+def _loose(gpu: Gpu, seen: Conditions) -> Values:
+    """Whether busy SMs show neither large products nor full warp slots, and memory not that the rows are many."""
+    own, thin = pipe_facts().tensor.get(gpu.architecture), pipe_facts().thin.get(gpu.architecture)
+    if own is None:
+        return False
+    bare = np.asarray(seen.saturation) + np.asarray(seen.slots) < own.loose_below_ratio
+    many = np.asarray(seen.intensity) >= thin.many_flop_per_byte if thin else False
+    return bare & ~(np.asarray(seen.thin) & many)
 
 
 def few_rows(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuledger.quick_start import Later
 from gpuledger.report.written import percent, sort_key, write
-from gpuledger.units import MS_PER_DAY, Unknown
+from gpuledger.units import MS_PER_DAY, Unknown, known, point_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -166,11 +166,12 @@ def range_of(group: GroupRow) -> Row:
     found = group.means.rfu_counters_pct
     if isinstance(found, Unknown):
         return {"low": None, "middle": None, "high": None}
+    middle = known(point_of(found))
     return {
         "low": found.low,
-        "middle": found.middle,
+        "middle": middle,
         "high": found.high,
-        "counters_words": percent(found.middle),
+        "counters_words": "" if middle is None else percent(middle),
         "counters_label": f"{group.name}: RFU by counters {write(found, 'percent')}",
     }
 

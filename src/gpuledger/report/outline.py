@@ -19,7 +19,7 @@ from gpuledger.report.charts import chart_names
 from gpuledger.report.document import Block, Chart, KeyFigure, Later, Prose, Section, Terms, tables
 from gpuledger.report.tables import Table, TableKind, build_table, field_of
 from gpuledger.report.written import STYLES, write
-from gpuledger.units import Range, Unknown
+from gpuledger.units import Bounds, Range, Unknown
 
 
 class FigureKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -109,6 +109,8 @@ def _key_figure(kind: FigureKind, statement: object) -> KeyFigure:
     if isinstance(value, Unknown):
         return KeyFigure(kind.label, str(value), "", kind.note, unknown=True)
     found = [field_of(statement, path) if path else None for path in (kind.low, kind.high)]
+    if isinstance(value, Bounds):
+        return KeyFigure(kind.label, write(value, kind.style), "", kind.note)
     if isinstance(value, Range):
         found, value = [value.low, value.high], value.middle
     ends = ["" if end is None else write(end, kind.style) for end in found]

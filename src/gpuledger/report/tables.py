@@ -15,7 +15,7 @@ from gpuledger.efficiency.naming import Placed, gpu_name, sort_name
 from gpuledger.encode import iso, plain
 from gpuledger.report.adding import add_up_columns, places_for, shares_adding_up
 from gpuledger.report.written import WORDS, sort_key, usd, whole, write
-from gpuledger.units import Range, Unknown
+from gpuledger.units import Bounds, Range, Unknown
 
 SAME_REASON = "not known: same reason"
 UNKNOWN = "unknown"
@@ -190,7 +190,8 @@ def _value(holder: object, column: Column) -> Cell:
         return Cell(gpu_name(holder), sort_name(holder), full=holder.gpu_uuid)
     if isinstance(found, Unknown) and (column.blank or column.short):
         return Cell(UNKNOWN, None, unknown=True) if column.short else Cell("")
-    return styled(found.middle if column.middle and isinstance(found, Range) else found, column.style, column.bar)
+    bare = column.middle and isinstance(found, Range) and not isinstance(found, Bounds)
+    return styled(found.middle if bare else found, column.style, column.bar)
 
 
 def _total(kind: TableKind, columns: Sequence[Column], statement: object) -> list[Cell] | None:

@@ -12,7 +12,7 @@ from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.efficiency.naming import short_uuid
 from gpuledger.errors import UnknownName
 from gpuledger.report.adding import places_for
-from gpuledger.units import Range, Unknown, utc
+from gpuledger.units import Bounds, Range, Unknown, utc
 
 NARROW = "\u202f"  # narrow no-break space: a unit never starts a line of its own
 MINUS = "\u2212"
@@ -179,6 +179,8 @@ def write(value: object, style: str) -> str:
         return ""  # nothing to say here, which is not the same as not known
     if isinstance(value, Range):
         low, high = form(value.low), form(value.high)
+        if isinstance(value, Bounds) and low != high:
+            return f"{low.partition(NARROW)[0]} to {high}"
         return form(value.middle) if low == high else f"{form(value.middle)} ({low.partition(NARROW)[0]} to {high})"
     if value is None and style not in WORDS:
         return "none"

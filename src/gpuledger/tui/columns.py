@@ -14,7 +14,7 @@ from rich.text import Text
 from gpuledger.plain_text import visible
 from gpuledger.tui.fleet import Condition, Figure, GpuNow, Waste
 from gpuledger.tui.orders import Sort, owner_text
-from gpuledger.units import GIB, Unknown
+from gpuledger.units import GIB, Unknown, point_of
 
 UNKNOWN = "?"
 _BARS = " ▁▂▃▄▅▆▇█"
@@ -130,7 +130,7 @@ def _waste(gpu: GpuNow, _width: int) -> Text:
 
 def _realized(gpu: GpuNow, _width: int) -> Text:
     found = gpu.realized_pct
-    return _dim(number(found if isinstance(found, Unknown) else found.middle))
+    return _dim(number(point_of(found)))
 
 
 def _programs(gpu: GpuNow, width: int) -> Text:

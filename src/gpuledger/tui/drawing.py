@@ -124,7 +124,10 @@ def facts(gpu: GpuNow) -> Iterator[tuple[str, str]]:
     found = gpu.realized_pct
     if isinstance(found, Range):
         note = f"; {found.note}" if found.note else ""
-        yield "realized", f"{found.middle:.1f} % of the dense peak ({found.low:.1f} to {found.high:.1f}){note}"
+        between, point = f"{found.low:.1f} to {found.high:.1f}", found.point
+        share = f"{between} %" if isinstance(point, Unknown) else f"{point:.1f} %"
+        more = "" if isinstance(point, Unknown) else f" ({between})"
+        yield "realized", f"{share} of the dense peak{more}{note}"
     else:
         yield "realized", f"unknown: {found.why}"
     yield "power", f"{_unit(gpu.power_w, 'W')} of {_unit(gpu.limit_w, 'W')}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
-from gpuledger.units import Unknown
+from gpuledger.units import Unknown, point_of
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -43,7 +43,7 @@ def _key(gpu: GpuNow, sort: Sort) -> tuple[bool, Any]:
     realized, waste = gpu.realized_pct, gpu.waste
     figures: dict[str, float | Decimal | Unknown] = {
         "util": gpu.util_pct, "power": gpu.power_w, "memory": gpu.memory_used_bytes, "cost": gpu.usd_per_h,
-        "realized": realized if isinstance(realized, Unknown) else realized.middle,
+        "realized": point_of(realized),
         "waste": waste if isinstance(waste, Unknown) else waste.usd_per_h,
     }  # fmt: skip
     value = figures[sort]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from gpuledger.tui.fleet import Fleet
-from gpuledger.units import Range, known
+from gpuledger.units import known, point_of
 
 KEPT_POINTS = 900  # half an hour of looks two seconds apart
 
@@ -70,7 +70,7 @@ class Looks:
     def keep(self, fleet: Fleet) -> None:
         """Remember a look."""
         for gpu in fleet.gpus:
-            realized = gpu.realized_pct.middle if isinstance(gpu.realized_pct, Range) else None
+            realized = known(point_of(gpu.realized_pct))
             point = Point(fleet.at_ms, known(gpu.util_pct), realized, known(gpu.power_w))
             points = self._points.setdefault(gpu.device, deque(maxlen=KEPT_POINTS))
             if not points or points[-1].at_ms != point.at_ms:

@@ -13,7 +13,7 @@ from gpuledger.efficiency.naming import gpu_name, sort_name
 from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow
 from gpuledger.errors import UnknownName
 from gpuledger.lake.batch import device_name
-from gpuledger.units import Unknown, count, known
+from gpuledger.units import Unknown, count, known, point_of
 from gpuledger.web.contract import SORTS
 
 PER_PAGE = 100
@@ -106,7 +106,7 @@ def _gpu_line(row: GpuRow, cost: GpuCost | None, around: Around) -> GpuLine:
     idle, held = known(row.idle_h), known(row.idle_held_h)
     return GpuLine(
         device, gpu_name(row, row.gpu_instance_id), sort_name(row), row.gpu_model or "", row.namespace or "",
-        row.klass, known(row.means.gpu_util_pct), None if isinstance(counters, Unknown) else counters.middle,
+        row.klass, known(row.means.gpu_util_pct), known(point_of(counters)),
         known(row.means.power_w), None if idle is None or held is None else idle + held, *_dollars(cost),
         tuple(around.recent.get(device, ())), tuple(around.owners.get(device, ())), slice=row.gpu_instance_id or "",
     )  # fmt: skip

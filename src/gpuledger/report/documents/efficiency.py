@@ -121,7 +121,7 @@ _MEANS = _columns(
     "means.",
 ) | {
     "rfu_counters_low_pct": "means.rfu_counters_pct.low",
-    "rfu_counters_pct": "means.rfu_counters_pct.middle",
+    "rfu_counters_pct": "means.rfu_counters_pct.point",
     "rfu_counters_high_pct": "means.rfu_counters_pct.high",
     "rfu_counters_note": "means.rfu_counters_pct.note",
 }

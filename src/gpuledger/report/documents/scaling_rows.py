@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpuledger.report.written import loose, money, percent, tenth, whole, yes_no
+from gpuledger.report.written import loose, money, percent, tenth, whole, write, yes_no
 from gpuledger.scaling.analysis.standouts import MetricApart, Rating
 from gpuledger.scaling.figures import Distribution, Facts, Figure, Latency, NodeFigures, Ranged
 from gpuledger.scaling.statement import Comparison, Grade, ScalingStatement
 from gpuledger.scaling.statistics import Interval
-from gpuledger.units import Range, Unknown
+from gpuledger.units import Unknown
 
 Row = dict[str, Any]
 IN_OTHER_ROWS = frozenset({"machine", "load", "warmup", "model"})
@@ -271,14 +271,11 @@ def _cost(f: Facts) -> list[Row]:
     c, t = f.cost, f.telemetry
     low, high = in_words(c.low_usd_per_million_tokens, money), in_words(c.high_usd_per_million_tokens, money)
     span = "" if low == high else f" ({low} to {high})"
-    counters: Sequence[str] = ()
-    if isinstance(t.rfu_counters_pct, Range):
-        counters = [percent(v) for v in (t.rfu_counters_pct.middle, t.rfu_counters_pct.low, t.rfu_counters_pct.high)]
     return [
         _line("Dollars per million output tokens", in_words(c.usd_per_million_tokens, money, span)),
         _line("Price", c.price_words, "every GPU of the run is paid for its whole wall clock"),
         _line("Joules per million output tokens", in_words(c.joules_per_million_tokens, whole)),
         _line("GPU utilization", in_words(t.gpu_util_pct, percent)),
         _line("RFU by power", in_words(t.rfu_power_pct, percent), "realized FLOPS utilization (RFU)"),
-        _line("RFU by counters", "{} ({} to {})".format(*counters) if counters else str(t.rfu_counters_pct)),
+        _line("RFU by counters", write(t.rfu_counters_pct, "percent")),
     ]

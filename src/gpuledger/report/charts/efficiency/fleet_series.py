@@ -19,7 +19,7 @@ from gpuledger.report.marks import (
     time_axis,
 )
 from gpuledger.report.written import amount, instant, percent, whole, write
-from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Bounds, Unknown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -46,7 +46,8 @@ def _title(s: EfficiencyStatement) -> str:
     if isinstance(util, Unknown):
         return f"Fleet utilization is {util}"
     if not isinstance(counters, Unknown):
-        return f"GPUs read {percent(util)} busy; the counters saw {percent(counters.middle)} of peak"
+        seen = write(counters if isinstance(counters, Bounds) else counters.middle, "percent")
+        return f"GPUs read {percent(util)} busy; the counters saw {seen} of peak"
     if not isinstance(power, Unknown):
         return f"GPUs read {percent(util)} busy and drew {percent(power)} of their power"
     return f"GPUs read {percent(util)} busy; what they did with it is not known"
