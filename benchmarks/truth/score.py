@@ -63,7 +63,7 @@ class Score:
         if self.ranges_held is not None:
             held, of = self.ranges_held
             found[f"at least {RANGES_PCT:.0f} % of the ranges contain the truth"] = 100 * held >= RANGES_PCT * of
-            found[f"no range around a point wider than {WIDEST:.0f}x"] = (self.widest or 0.0) <= WIDEST * (1 + 1e-9)
+            found[f"no range around a point wider than {WIDEST:.0f}x"] = (self.widest or 0.0) <= WIDEST * 1.01
         return found
 
 

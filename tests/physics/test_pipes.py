@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuledger.catalog.gpus import Gpu, get_gpu
-from gpuledger.physics.evidence import NO_CLOCK, NO_TENSOR, TENSOR_ONLY, pipe_rates
+from gpuledger.physics.evidence import LOOSE, NO_CLOCK, NO_TENSOR, TENSOR_ONLY, THIN, pipe_rates
 from gpuledger.physics.pipes import Conditions, pipe_facts, pipe_worths, precision_name
 from gpuledger.physics.states import State
 from gpuledger.units import Unknown
@@ -55,18 +55,51 @@ def test_where_the_range_of_an_untold_precision_begins(h200: Gpu) -> None:
     assert flops(h200, {"tensor": 1000.0}, **busy).low == pytest.approx(270.3 * 0.9055, rel=1e-3)
 
 
-def test_products_of_few_rows_are_worth_half(h200: Gpu) -> None:
-    """Decoding: memory busy, slots slim, the pipe seldom active. 100e6 x 132 x 4096 x 0.47 = 25.4."""
-    thin = {"saturation_ratio": 0.2, "slots_ratio": 0.14}
-    decoding = flops(h200, {"tensor": 100.0}, "bf16", dram_ratio=0.5, **thin)
-    assert decoding.middle == pytest.approx(25.41, rel=1e-3)
-    assert any("few rows" in note for note in decoding.notes)
-    for other in (
-        {"dram_ratio": 0.1},
-        {"dram_ratio": 0.5, "slots_ratio": 0.3},
-        {"dram_ratio": 0.5, "slots_ratio": None},
-    ):
-        assert flops(h200, {"tensor": 100.0}, "bf16", **{**thin, **other}).middle > 1.9 * decoding.middle
+def test_products_of_few_rows_are_worth_half_where_memory_shows_that_they_are_many(h200: Gpu) -> None:
+    """Decoding: memory busy, slots slim. 100e6 x 132 x 4096 x 0.50 = 27.0.
+
+    Full issue over traffic is 0.35 x 1500e6 x 132 x 4096 / (0.5 x 4.8e12) = 118 FLOP a byte, 67 at 0.2 of the time.
+    """
+    thin = {"saturation_ratio": 0.35, "slots_ratio": 0.14, "dram_ratio": 0.5}
+    decoding = flops(h200, {"tensor": 100.0}, "bf16", **thin)
+    assert decoding.middle == pytest.approx(27.03, rel=1e-3)
+    assert THIN in decoding.notes
+    assert worked(h200, {"tensor": 100.0}, "bf16", **thin).loose[0] == 0
+    few = {**thin, "saturation_ratio": 0.2}
+    assert worked(h200, {"tensor": 100.0}, "bf16", **few).loose[0] > 0
+    for precision in ("bf16", None):
+        found = flops(h200, {"tensor": 100.0}, precision, **few)
+        # One row is worth 0.1, eight are worth 0.6: both in the range, whichever the precision.
+        assert found.low < 0.1 * 54.07 < 0.65 * 54.07 < found.high
+        assert LOOSE in found.notes
+        assert THIN not in found.notes
+
+
+def test_products_that_do_not_fill_a_busy_sm_are_worth_less(h200: Gpu) -> None:
+    """Pipe and warp slots explain 0.4 + 0.3 of 0.89 of the time: 0.945 - 0.8 x 0.19 = 0.793 of 500e6 x 132 x 4096."""
+    model = flops(h200, {"tensor": 500.0}, "bf16", saturation_ratio=0.4, slots_ratio=0.3, capped_ratio=1.0)
+    assert model.middle == pytest.approx(270.3 * 0.793, rel=1e-3)
+    filled = flops(h200, {"tensor": 500.0}, "bf16", saturation_ratio=0.5, slots_ratio=0.45, capped_ratio=1.0)
+    assert filled.middle == pytest.approx(270.3 * 0.945, rel=1e-3)
+    # Slots not recorded, the clocks decide; a vocabulary that is no multiple of 8 leaves both shares small.
+    assert flops(h200, {"tensor": 500.0}, "bf16", saturation_ratio=0.4, capped_ratio=1.0).middle == pytest.approx(
+        270.3 * 0.91, rel=1e-3
+    )
+    odd = {"saturation_ratio": 0.3, "slots_ratio": 0.12, "dram_ratio": 0.04}
+    assert flops(h200, {"tensor": 500.0}, "bf16", **odd).middle == pytest.approx(270.3 * 0.45, rel=1e-3)
+
+
+@given(st.floats(0, 0.67), st.floats(0, 1), st.floats(0, 1))
+def test_the_middle_of_a_model_lies_in_its_range_and_rises_with_what_fills_the_sms(
+    saturation: float, slots: float, capped: float
+) -> None:
+    gpu = get_gpu("h200-sxm-141gb")
+    given = {"saturation_ratio": saturation, "capped_ratio": capped}
+    found = flops(gpu, {"tensor": 500.0}, "bf16", slots_ratio=slots, **given)
+    assert found.low <= found.middle <= found.high
+    if saturation + slots >= 0.5:
+        fuller = flops(gpu, {"tensor": 500.0}, "bf16", slots_ratio=min(1.0, slots + 0.1), **given)
+        assert fuller.middle >= found.middle * (1 - 1e-12)
 
 
 def row_flops(gpu: Gpu, row: dict[str, Any], precision: str | None) -> Flops:

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpuledger.efficiency.means import LEVELS, LOOSE_RATIO, Accounts, Groups, in_order
+from gpuledger.efficiency.means import LEVELS, Accounts, Groups, in_order
 from gpuledger.efficiency.statement import Capacity, CapacityAnalysis, Figure, NotKnown, RoiRow
 from gpuledger.ledger.read.adding import distinct
 from gpuledger.ledger.read.columns import sliced_wall_ms
 from gpuledger.physics.calibration import Calibration
+from gpuledger.physics.evidence import LOOSE_RATIO
 from gpuledger.units import Bounds, Range, Unknown
 
 _NO_SHARE = Unknown("the share of the board this MIG instance holds is unknown")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gpuledger.catalog.thresholds import Thresholds
-from gpuledger.efficiency.means import LOOSE_RATIO, NO_BOARD, NO_COUNTERS, NO_POWER, NO_SHARE, NO_TIME, NO_UTIL
+from gpuledger.efficiency.means import NO_BOARD, NO_COUNTERS, NO_POWER, NO_SHARE, NO_TIME, NO_UTIL
 from gpuledger.efficiency.statement import Figure, HourRow, UtilPowerCell
 from gpuledger.lake.names import Names
 from gpuledger.ledger.cells import classify
@@ -19,7 +19,7 @@ from gpuledger.ledger.read.adding import apart, distinct
 from gpuledger.ledger.read.columns import Rows, joined, kept
 from gpuledger.ledger.read.key_sums import Sums
 from gpuledger.ledger.read.rollup import state_codes
-from gpuledger.physics.evidence import ModelFacts, kinds_of, work
+from gpuledger.physics.evidence import LOOSE_RATIO, ModelFacts, kinds_of, work
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, NO_POINT, PPM, Unknown, ratio
 
 BINS = 20

@@ -22,7 +22,7 @@ from gpuledger.ledger.read.adding import distinct
 from gpuledger.ledger.read.columns import exact_share
 from gpuledger.ledger.read.rollup import HISTOGRAM, AccountSums
 from gpuledger.physics.calibration import Calibration
-from gpuledger.physics.evidence import ModelFacts, kinds_of, work
+from gpuledger.physics.evidence import LOOSE_RATIO, ModelFacts, kinds_of, work
 from gpuledger.units import MS_PER_HOUR, PPM, Bounds, Range, Unknown
 
 MJ_PER_KWH = 3.6e9
@@ -37,8 +37,6 @@ NO_COUNTERS = "no pipe activity with SM clock in the samples"
 NO_RATES = "the catalog lacks SMs, FLOP per clock or peak of its GPU model"
 NO_GAP = "needs utilization and PIF together"
 LEVELS = ("low", "middle", "high")
-# Where more of the work than this share is known as a range only, so is the sum.
-LOOSE_RATIO = 0.1
 
 
 @dataclass(frozen=True)

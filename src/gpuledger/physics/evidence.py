@@ -33,6 +33,10 @@ THIN = "memory busy and warp slots slim: taken as products of few rows, tiles ha
 LOOSE = "few warps and little product work on busy SMs, as in decoding for few users: a range, no point"
 
 
+# Where more of the work than this share is known as a range only, so is the whole.
+LOOSE_RATIO = 0.2
+
+
 @dataclass(frozen=True)
 class PipeRates:
     """Share of the dense peak per ppm x MHz x ms of each pipe: low, middle, high. `notes` say what was assumed."""
@@ -178,10 +182,9 @@ def work(
             continue
         ms[rows] = sums["counters_ms"][rows]
         hidden = np.isin(sums["state"][rows], NOT_ALL_SEEN)
-        *found, matrix = _edges(sums, rows, rates, gpu, known=bool(precision_name(kind[1])), hidden=hidden)
+        *found, loose[rows] = _edges(sums, rows, rates, gpu, known=bool(precision_name(kind[1])), hidden=hidden)
         edges[:, rows] = found
         bound[rows] = hidden & (ms[rows] > 0)
-        loose[rows] = np.where(rates.loose, matrix, 0.0)
         if with_notes:
             _note(notes, sums, rows, rates, hidden)
     return Worked(ms, edges[0], edges[1], edges[2], bound, loose, tuple(notes))
@@ -190,7 +193,7 @@ def work(
 def _edges(
     sums: Sums, rows: np.ndarray, rates: PipeRates, gpu: Gpu, *, known: bool, hidden: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Low, middle and high, and what of the middle is matrix products."""
+    """Low, middle and high, and what of the middle stands for a range only."""
     facts = pipe_facts()
     stands = np.maximum(sums["counters_ms"][rows], 1.0)
     active = {p: sums[p][rows] for p in PIPES if p in rates.per_activity and sums[p].any()}  # most pipes are not used
@@ -205,10 +208,12 @@ def _edges(
     if "matrix" in heard:
         stray = heard["matrix"] <= facts.stray_tensor_per_vector_ratio * vector
         low = np.where(stray, low - parts[0]["matrix"], low)
+    products = parts[1].get("matrix", np.zeros(len(rows)))
+    loose = np.asarray(rates.loose) & (products > LOOSE_RATIO * middle)
     if not known:
         # One issue ratio holds for the work of a state, whichever it is: only the precision spreads the range.
         # How full the SMs are not recorded, nothing narrows it.
-        seen = (sums["sm_ms"][rows] > 0) & (low > 0) & ~np.asarray(rates.loose)
+        seen = (sums["sm_ms"][rows] > 0) & (low > 0) & ~loose
         high = np.minimum(high, facts.spread * np.where(seen, low, np.inf))
     middle = np.minimum(np.maximum(middle, low), np.maximum(high, low))
     if hidden.any():
@@ -218,7 +223,7 @@ def _edges(
             room = np.maximum(sums["busy_ppm_ms"][rows] / 1e6 - middle, 0.0)
             rate = np.where(sums["matrix_ms"][rows] > 0, most[0] / most[1], 1.0)
             high = np.where(hidden, np.maximum(high, middle + room * rate), high)
-    return low, middle, np.maximum(high, middle), parts[1].get("matrix", np.zeros(len(rows)))
+    return low, middle, np.maximum(high, middle), np.where(loose, products, 0.0)
 
 
 def _note(notes: list[frozenset[str]], sums: Sums, rows: np.ndarray, rates: PipeRates, hidden: np.ndarray) -> None:

@@ -25,6 +25,8 @@ Values = Any  # a number or an array of them
 Edges = tuple[Values, Values, Values]
 # Which pipe a given precision runs on, where it is not the hmma pipe.
 _OWN_PIPE = {"int8": "imma", "fp64": "dfma"}
+# The low end of a range lies at least this much below a middle that is itself taken down.
+_BELOW_MIDDLE = 0.9
 
 
 class _Vector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -58,6 +60,8 @@ class _Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     filled_issue_ratio: float
     filled_from_ratio: float
     unfilled_loss_ratio: float
+    unaligned_issue_ratio: float
+    unaligned_low_ratio: float
     loose_below_ratio: float
     loose_low_ratio: float
     loose_middle_ratio: float
@@ -212,7 +216,9 @@ def _issue(gpu: Gpu, seen: Conditions, notes: list[str]) -> Edges:
     missing = np.maximum(own.filled_from_ratio - saturation - np.asarray(seen.slots), 0.0)
     explained = own.filled_issue_ratio - own.unfilled_loss_ratio * missing
     middle = np.where(partly & ~np.isnan(explained), explained, middle)
-    low = np.where(partly, np.fmin(filled, middle), low)
+    low = np.where(partly, np.fmin(filled, _BELOW_MIDDLE * middle), low)
+    odd = partly & _bare(own, seen) & (saturation >= own.sparse_below_ratio)
+    low, middle = np.where(odd, own.unaligned_low_ratio, low), np.where(odd, own.unaligned_issue_ratio, middle)
     if (thin := pipe_facts().thin.get(gpu.architecture)) is not None:
         few = np.asarray(seen.thin)
         low, middle = np.where(few, thin.low_ratio, low), np.where(few, thin.middle_ratio, middle)
@@ -221,13 +227,18 @@ def _issue(gpu: Gpu, seen: Conditions, notes: list[str]) -> Edges:
 
 
 def _loose(gpu: Gpu, seen: Conditions) -> Values:
-    """Whether busy SMs show neither large products nor full warp slots, and memory not that the rows are many."""
+    """Whether the pipe is in products of rows that memory does not show to be many, or in tiny kernels."""
     own, thin = pipe_facts().tensor.get(gpu.architecture), pipe_facts().thin.get(gpu.architecture)
     if own is None:
         return False
-    bare = np.asarray(seen.saturation) + np.asarray(seen.slots) < own.loose_below_ratio
+    few = np.asarray(seen.thin)
     many = np.asarray(seen.intensity) >= thin.many_flop_per_byte if thin else False
-    return bare & ~(np.asarray(seen.thin) & many)
+    return (few & ~many) | (~few & _bare(own, seen) & (np.asarray(seen.saturation) < own.sparse_below_ratio))
+
+
+def _bare(own: _Tensor, seen: Conditions) -> Values:
+    """Whether neither large products nor full warp slots explain half of the time of busy SMs; not by NaN."""
+    return np.asarray(seen.saturation) + np.asarray(seen.slots) < own.loose_below_ratio
 
 
 def few_rows(

@@ -23,7 +23,7 @@ from gpuledger.encode import Json, iso
 from gpuledger.lake.batch import board_of, device_name
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
-from gpuledger.units import MS_PER_S, Range, Unknown, point_of
+from gpuledger.units import MS_PER_S, Range, Unknown
 
 Figure = float | Unknown
 Condition = Mode | Literal["lost", "reading"]
@@ -132,7 +132,7 @@ def totals(gpus: Sequence[GpuNow]) -> Totals:
     waste: Waste | Unknown = Waste(_sum(w.usd_per_h for w in wasted), unrated)
     if not wasted:
         waste = next((gpu.waste for gpu in priced if isinstance(gpu.waste, Unknown)), none)
-    realized = [point_of(gpu.realized_pct) for gpu in gpus]
+    realized = [gpu.realized_pct.middle for gpu in gpus if isinstance(gpu.realized_pct, Range)]
     return Totals(
         boards(gpus), len(gpus), _mean([gpu.util_pct for gpu in gpus]), _mean(realized), _power(gpus),
         boards(priced), _sum(rates) if rates else none, waste,
