@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 from gpuledger.advice.case import Case
-from gpuledger.advice.offers import MATTERS_FROM_RATIO, PIPES_NOT_RECORDED, Need
+from gpuledger.advice.offers import MATTERS_FROM_RATIO, Need, pipes_not_recorded
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.gpus.facts import VECTOR_PRECISIONS
 from gpuledger.cost.statement import Bucket
@@ -116,7 +116,7 @@ def _needs(row: Mapping[str, Any], gpu: Gpu | Unknown) -> tuple[Need, ...] | Unk
     if isinstance(gpu, Unknown):
         return gpu
     if not _pipes_recorded(row):
-        return PIPES_NOT_RECORDED
+        return pipes_not_recorded(gpu)
     if row["done_high"] is None:
         return Unknown(f"the catalog cannot rate the pipes of {gpu.name}")
     if row["need_fp64"] is None and (row["fp64_working"] or 0.0) >= MATTERS_FROM_RATIO:
@@ -144,7 +144,7 @@ def _work(row: Mapping[str, Any], facts: ModelFacts) -> tuple[Evidence, tuple[fl
         ceiling = peak * min(row["pif"], 1.0)
         return "power", (0.0, ceiling, ceiling), peak * min(row["pif_p95"], 1.0)
     if row["work_ms"]:
-        return "none", PIPES_NOT_RECORDED, PIPES_NOT_RECORDED
+        return "none", pipes_not_recorded(facts.gpu), pipes_not_recorded(facts.gpu)
     why = Unknown("neither pipe counters nor power are recorded")
     return "none", why, why
 
