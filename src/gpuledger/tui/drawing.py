@@ -31,8 +31,9 @@ def head(fleet: Fleet, shown: Sequence[GpuNow]) -> Text:
         many += f" ({count(total.rows, 'row')})"
     lost = sum(gpu.state == "lost" for gpu in shown)
     many += f", {lost:,} lost" if lost else ""
-    window = f"{fleet.window_s:.0f} s" if fleet.window_s < 120 else f"{fleet.window_s / 60:.0f} min"
-    when = f"{utc(fleet.at_ms):%Y-%m-%d %H:%M:%S} UTC"
+    short = fleet.window_s < 120
+    window = f"{fleet.window_s:.0f} s" if short else f"{fleet.window_s / 60:.0f} min"
+    when = f"{utc(fleet.at_ms):{'%Y-%m-%d %H:%M:%S' if short else '%Y-%m-%d %H:%M'}} UTC"
     first = f"{visible(fleet.source)}  {many}  average of {window} to {when}"
     out = Text(first, no_wrap=True, overflow="ellipsis")
     if not shown:
