@@ -42,7 +42,7 @@ from gpuledger.report.documents.efficiency import unknown_section
 from gpuledger.report.documents.inventory import inventory_sections, inventory_warnings
 from gpuledger.report.outline import TABLE, charts_of, load_outline, owner_blocks, owner_table
 from gpuledger.report.tables import Table
-from gpuledger.report.written import amount, gpus, loose, number, period
+from gpuledger.report.written import amount, capital, gpus, loose, number, period
 from gpuledger.units import MS_PER_S, Unknown
 
 NAME = "audit"
@@ -208,7 +208,7 @@ def _recommendation(rank: int, r: Recommendation, marked: str, audit: AuditState
         meta += f"; excludes others ({r.exclusive})"
     blocks: list[Block] = [
         Heading(r.title, rank, marked),
-        Prose(f"{worth(r)}.", "strong"),
+        Prose(f"{capital(worth(r))}.", "strong"),
         Prose(f"{meta}. {devices_named(r, audit)}.", "dim"),
         Prose(f"Why: {r.why}."),
         Code(r.change.text.rstrip(), r.change.language),

@@ -191,14 +191,14 @@ def devices_named(r: Recommendation, audit: AuditStatement) -> str:
 
 
 def worth(r: Recommendation) -> str:
-    """What a recommendation saves by itself, in one line."""
+    """What a recommendation saves by itself, as a part of a line."""
     if r.lever is None:
-        return "No saving is claimed"
+        return "no saving is claimed"
     if isinstance(r.saving, Unknown):
-        return f"Dollars {r.month}"
+        return f"dollars unknown: {r.saving.why}"
     share = percent(float(r.saving.middle_pct))
     if isinstance(r.month, Unknown):
-        return f"Dollars {r.month}; {share} of the paid GPU-hours"
+        return f"dollars unknown: {r.month.why}; {share} of the paid GPU-hours"
     low, middle, high = (usd(v, 0) for v in (r.month.low_usd, r.month.middle_usd, r.month.high_usd))
     return f"{low} to {high} per month, likely {middle} ({share} of the bill)"
 
