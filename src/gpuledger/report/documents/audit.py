@@ -159,7 +159,7 @@ def first_steps(audit: AuditStatement, always: Sequence[str] = ALWAYS) -> list[B
     shown = [i for at, i in enumerate(_order(audit)) if at < FIRST or found[i].id in always]
     rest = len(found) - len(shown)
     more = f" ({rest} more below, with evidence and text to paste)" if rest > 0 and always else ""
-    steps = [f"{found[i].title}: {worth(found[i])}. {devices_named(found[i], audit)}." for i in shown]
+    steps = [devices_named(found[i], audit).within(f"{found[i].title}: {worth(found[i])}. ", ".") for i in shown]
     return [Heading(f"Do first{more}"), Bullets(steps, strong=True)]
 
 
@@ -209,7 +209,7 @@ def _recommendation(rank: int, r: Recommendation, marked: str, audit: AuditState
     blocks: list[Block] = [
         Heading(r.title, rank, marked),
         Prose(f"{capital(worth(r))}.", "strong"),
-        Prose(f"{meta}. {devices_named(r, audit)}.", "dim"),
+        Prose(devices_named(r, audit).within(f"{meta}. ", "."), "dim"),
         Prose(f"Why: {r.why}."),
         Code(r.change.text.rstrip(), r.change.language),
     ]

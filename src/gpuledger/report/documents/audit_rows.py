@@ -28,6 +28,7 @@ from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.plain_text import csv_text
 from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.buckets import BucketKind, bucket_kinds
+from gpuledger.report.document import Naming
 from gpuledger.report.tables import csv_table
 from gpuledger.report.written import capital, device, money, number, percent, shares, usd
 from gpuledger.units import MS_PER_HOUR, Unknown, some
@@ -174,7 +175,7 @@ def where(r: Recommendation) -> str:
     return some(names, NAMED)
 
 
-def devices_named(r: Recommendation, audit: AuditStatement) -> str:
+def devices_named(r: Recommendation, audit: AuditStatement) -> Naming:
     """The GPUs a recommendation names, the most expensive waste first."""
     rows = audit.cost.gpu_rows
 
@@ -187,7 +188,16 @@ def devices_named(r: Recommendation, audit: AuditStatement) -> str:
 
     names = {name for t in r.targets for name in t.devices}
     first = nsmallest(NAMED, names, key=rank)
-    return f"GPUs: {some([shown_as(n) for n in first], NAMED, of=len(names))}" if names else "No GPU is named"
+    if not names:
+        return Naming("No GPU is named")
+    shown = [shown_as(name) for name in first]
+    places, end = [], 0
+    text = some(shown, NAMED, of=len(names))
+    for name, of_device in zip(shown, first, strict=True):
+        start = text.index(name, end)
+        end = start + len(name)
+        places.append((start, end, of_device))
+    return Naming(text, places).within("GPUs: ", "")
 
 
 def worth(r: Recommendation) -> str:
