@@ -36,7 +36,10 @@ _NO_TEMPERATURE = {
 
 @dataclass(frozen=True)
 class HealthRow:
-    """One GPU with faults, or held down by heat. Shares are of the time with the reasons known."""
+    """One GPU with faults, or held down by heat. Shares are of the time with the reasons known.
+
+    `xid_codes`: the codes of its driver errors, as far as samples have them; empty without errors.
+    """
 
     gpu_uuid: str
     gpu_model: str | None
@@ -50,6 +53,13 @@ class HealthRow:
     power_capped_pct: Figure
     gpu_temp_max_c: Figure
     mem_temp_max_c: Figure
+    xid_codes: tuple[int, ...] | Unknown = ()
+
+    @property
+    def codes(self) -> str:
+        """The codes as a table shows them."""
+        found = self.xid_codes if self.xid_events else ()
+        return found.why.partition(":")[0] if isinstance(found, Unknown) else ", ".join(map(str, found))
 
 
 @dataclass(frozen=True)
@@ -153,9 +163,22 @@ def _worst_first(row: HealthRow) -> tuple[int, int, float, int, str]:
 
 
 def faults_of(holder: HealthRow | HealthAnalysis) -> list[str]:
-    """The faults there were, each with its count."""
-    counts = ((getattr(holder, name), words) for name, words in FAULTS.items())
-    return [count(number, *words) for number, words in counts if number]
+    """The faults there were, each with its count; driver errors with their codes."""
+    counts = {name: getattr(holder, name) for name in FAULTS}
+    said = {name: count(number, *FAULTS[name]) for name, number in counts.items() if number}
+    codes = _codes(holder.rows if isinstance(holder, HealthAnalysis) else [holder])
+    if "xid_events" in said and codes:
+        said["xid_events"] += f" ({codes})"
+    return list(said.values())
+
+
+def _codes(rows: Iterable[HealthRow]) -> str:
+    """The codes of the driver errors of some GPUs, and whether there are others."""
+    wrong = [row for row in rows if row.xid_events]
+    known = sorted({code for row in wrong if not isinstance(row.xid_codes, Unknown) for code in row.xid_codes})
+    codes = f"code{'s' * (len(known) != 1)} {', '.join(map(str, known))}" if known else ""
+    unknown = next((row.codes for row in wrong if isinstance(row.xid_codes, Unknown)), "")
+    return "; others: ".join(filter(None, (codes, unknown)))
 
 
 def health_words(health: HealthAnalysis) -> str:
