@@ -13,6 +13,7 @@ from gpuledger.advice.offers import MATTERS_FROM_RATIO, Need, pipes_not_recorded
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.gpus.facts import VECTOR_PRECISIONS
 from gpuledger.cost.statement import Bucket
+from gpuledger.lake.batch import board_of
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.physics.evidence import ModelFacts
@@ -187,7 +188,7 @@ def measured(holding: Holding) -> Measured:
     tflops = _all([load.tflops for load in loads])
     ends = tuple(tflops if isinstance(tflops, Unknown) else sum(each[end] for each in tflops) for end in range(3))
     return Measured(
-        gpus=len(loads) or len(holding.paid),
+        gpus=len({load.board for load in loads} or {board_of(device) for device in holding.paid}),
         observed_h=observed,
         busy_gpu_h=busy_h,
         busy_ratio=busy_h / observed if observed else 0.0,
