@@ -10,6 +10,7 @@ import json
 import pytest
 
 import gpuledger
+from cost.fleets import H100, UTIL, samples, write
 from gpuledger.advice.asking import asked
 from gpuledger.catalog.gpus import get_gpu
 from gpuledger.cli.app import run
@@ -222,3 +223,11 @@ def test_what_is_not_recorded_is_not_asked_for_in_the_words_of_another_vendor(tm
     assert others["MI300X"]["why"] == "which pipes are busy is not recorded"
     assert "DCGM" not in text
     assert "MPS" not in text
+
+
+def test_a_move_without_a_price_is_in_the_headline_too(tmp_path, capsys):
+    lake = lake_of(tmp_path, busy=(20, 15, 15, 10), vram=6_000)
+    lake.ingest(write(tmp_path / "h100.csv", samples(range(120), "GPU-h", H100, **{UTIL: 95})))
+    assert run(["plan", "migrate", "--lake", str(tmp_path / "lake"), "--price", "h100-sxm=2"]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "4 GPUs without a price not included. Of those hpc: put 4 GPUs together on 2" in words

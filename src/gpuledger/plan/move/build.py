@@ -122,6 +122,9 @@ def headline(spaces: Sequence[NamespacePlan], total: Mapping[str, Any]) -> str:
     left_out = f" {unpriced} GPU{'s' * (unpriced != 1)} without a price not included." if unpriced else ""
     moving = [(s.saving_month.middle_usd, s) for s in spaces if not isinstance(s.saving_month, Unknown)]
     worth = [(amount, s) for amount, s in moving if amount > 0]
+    unpriced_moves = [s for s in spaces if isinstance(s.saving_month, Unknown) and any(h.move for h in s.holdings)]
+    if unpriced_moves:
+        left_out += f" Of those {unpriced_moves[0].namespace}: {unpriced_moves[0].verdict}."
     if not worth:
         return f"${now:,.0f} per month: {WELL_OPTIMIZED}, or no move carries the demand for less.{left_out}"
     first = max(worth, key=lambda pair: (pair[0], pair[1].namespace))[1]
