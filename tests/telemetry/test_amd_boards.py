@@ -231,3 +231,11 @@ def test_a_move_without_a_price_is_in_the_headline_too(tmp_path, capsys):
     assert run(["plan", "migrate", "--lake", str(tmp_path / "lake"), "--price", "h100-sxm=2"]) == 0
     words = " ".join(capsys.readouterr().out.split())
     assert "4 GPUs without a price not included. Of those hpc: put 4 GPUs together on 2" in words
+
+
+def test_a_die_to_give_back_comes_with_a_warning_that_boards_go_whole(tmp_path, capsys):
+    lake_of(tmp_path, busy=(90, 0), vram=0)
+    assert run(["ask", "give-back", "--lake", str(tmp_path / "lake"), "--price", "2"]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "1 GPU to give back" in words
+    assert "A board of MI250X has 2 dies, and only whole boards are bought, rented or given back" in words
