@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import tempfile
 from collections.abc import Sequence
 from itertools import pairwise
@@ -107,3 +108,12 @@ def test_the_page_of_a_gpu_has_the_code_also_where_many_are_worse(tmp_path: Path
     views.refresh()
     page = views.view(Ask("page", "/gpus/one", Filters(), (("device", "GPU-a"),))).body.decode()
     assert "1 XID error (code 119)" in page
+
+
+def test_the_files_of_a_report_have_the_codes(tmp_path: Path) -> None:
+    lake = lake_of(tmp_path, rows([0, 79, 0, 31, 0]))
+    assert run(["analyze", "--lake", str(lake.root), "--out", str(tmp_path / "report"), "--quiet"]) == 0
+    (file,) = (f for f in (tmp_path / "report").glob("*.csv") if "health" in f.name)
+    with file.open(newline="") as text:
+        (row,) = csv.DictReader(text)
+    assert row["xid_codes"] == "31; 79"
