@@ -44,6 +44,12 @@ def test_lengths(count, unit):
     assert length_ms(f"{count}{unit}") == length_ms(f" {count} {unit.upper()} ") == count * seconds * 1000
 
 
+@given(st.decimals("0.001", 10_000, places=3), st.sampled_from("wdhms"))
+def test_a_bare_number_has_the_unit_the_caller_names_and_a_written_unit_wins(number, unit):
+    assert length_ms(f"{number}", bare=unit) == length_ms(f"{number}{unit}")
+    assert length_ms(f"{number}s", bare=unit) == length_ms(f"{number}s")
+
+
 def test_fractions_of_a_length():
     assert length_ms("1.5h") == 5_400_000
     assert length_ms("0.1s") == 100

@@ -12,7 +12,7 @@ _UNIT_MS = {"w": 7 * MS_PER_DAY, "d": MS_PER_DAY, "h": MS_PER_HOUR, "m": 60 * MS
 MOST_MS = 365_250 * MS_PER_DAY
 _FIRST_YEAR, _LAST_YEAR = 1970, 2199
 _DAYS_WITH_HOURS = 7
-_LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*([wdhms])")
+_LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*([wdhms]?)")
 
 
 Instant = str | int | dt.date | dt.datetime
@@ -42,11 +42,12 @@ def instant_ms(given: Instant) -> int:
     return round(when.timestamp() * MS_PER_S)
 
 
-def length_ms(given: Length) -> int:
-    """A length such as 7d, 12h or 90m, or a timedelta, in milliseconds."""
+def length_ms(given: Length, *, bare: str = "") -> int:
+    """A length such as 7d, 12h or 90m, or a timedelta, in milliseconds; `bare` is the unit of a number without one."""
     text = f"{given.total_seconds()}s" if isinstance(given, dt.timedelta) else str(given)
     found = _LENGTH.fullmatch(text.strip().lower())
-    amount = float(found[1]) * _UNIT_MS[found[2]] if found else 0.0
+    unit = (found[2] or bare) if found else ""
+    amount = float(found[1]) * _UNIT_MS[unit] if found and unit else 0.0
     if amount > MOST_MS:
         hint = "give a shorter length, or leave it out"
         raise InputError(f"{_cut(text)!r} is longer than a thousand years", hint=hint)

@@ -197,7 +197,7 @@ def test_a_saving_without_a_price_is_unknown_next_to_priced_ones():
     for r in made.values():
         if r.lever:
             assert (r.saving, r.share) == (Unknown("no price"), 0)
-            assert worth(r) == "Dollars not known: no price"
+            assert worth(r) == "dollars unknown: no price"
     both = [*find_all([priced], LIMITS), *findings]
     for r in recommend(both, combine_cases(both), scale):
         assert not r.lever or not isinstance(r.saving, Unknown)

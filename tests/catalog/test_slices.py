@@ -28,7 +28,7 @@ def test_what_does_not_fit_or_cannot_be_cut_is_unknown_with_a_reason():
     whole = smallest_slice("a100-sxm4-40gb", 0.1, 0.9)
     assert isinstance(whole, Unknown)
     assert "90%" in whole.why
-    assert "a10g" in str(slices_of("a10g"))
+    assert "A10G" in str(slices_of("a10g"))
     assert isinstance(smallest_slice("a10g", 0.1, 0.1), Unknown)
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from cost.fleets import POWER, UTIL, lake_of, mig, samples
 from gpuledger.advice.build import audit_statement
 from gpuledger.cli.auditing import FailOn
 from gpuledger.cli.price_options import price_of
@@ -506,3 +507,29 @@ def test_single_samples_have_no_paid_time(cli, dcgm_csv):
     Path("paid.csv").write_text("\n".join(["device,from,to,instance,region,purchase_option,usd_per_h", *rows]) + "\n")
     window = ("--since", "2026-01-20", "--until", "2026-01-21")
     assert Decimal(audit(cli, "--inventory", "paid.csv", *window)["paid_usd"]) == 72
+
+
+def test_every_table_counts_a_sliced_gpu_once_and_says_so(cli, tmp_path):
+    """Three slices of one GPU for one job, and a whole GPU for another: two GPUs, whatever they are grouped by."""
+    use = {UTIL: 90, POWER: 300, "namespace": "ml"}
+    sliced = [r for s in "123" for r in samples(range(60), "GPU-m", **mig(s, "2g.20gb"), **use, workload="train")]
+    lake = lake_of(tmp_path, sliced + samples(range(60), "GPU-w", **use, workload="serve")).root
+    for by in ("job", "namespace", "pod", "team"):
+        made = cli("audit", "--lake", lake, "--price", "2", "--by", by, "--json").json()
+        rows = {row["name"]: row["gpus"] for row in made[f"by_{by}"]}
+        assert made["gpus"] == 2
+        assert max(rows.values()) <= 2, rows
+    assert {row["name"]: row["gpus"] for row in made["by_owner"]}["ml/train"] == 1
+    for command in ("audit", "analyze"):
+        words = cli(command, "--lake", lake, "--by", "job").out
+        assert "By job; a GPU cut into MIG slices counts once" in words
+
+
+def test_words_within_a_line_are_small(cli, tmp_path):
+    """What a step is worth comes after its title, also where that is unknown."""
+    lake = lake_of(tmp_path, samples(range(60), "GPU-x", "Model X", **{UTIL: 0, POWER: 60, "namespace": "ml"})).root
+    words = " ".join(cli("audit", "--lake", lake).out.split())
+    assert ": dollars unknown: " in words
+    assert ": Dollars" not in words
+    assert ": No saving" not in words
+    assert "Dollars unknown: " in cli("audit", "--lake", lake, "--full").out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import gzip
 import hashlib
 import io
@@ -577,6 +578,12 @@ def instants_in(lake: str = "lake") -> list[str]:
     return [f"{utc(t):%Y-%m-%d %H:%M}" for t in stamps]
 
 
+def _seconds(count):
+    """Instants a second apart."""
+    start = dt.datetime(2026, 3, 2, tzinfo=dt.UTC)
+    return [start + dt.timedelta(seconds=i) for i in range(count)]
+
+
 class TestBrokenAndHugeFiles:
     """Files that cannot be unpacked, and small files that hold far too much."""
 
@@ -593,6 +600,20 @@ class TestBrokenAndHugeFiles:
         file.write_bytes(file.read_bytes() + "caf\u00e9,2,3,4,5,6,7\n".encode("latin-1"))
         ended = refused(cli, file, lake_before, "not UTF-8")
         assert "pyarrow" not in ended.err
+
+    @pytest.mark.parametrize("packed", [False, True])
+    @pytest.mark.parametrize("line", [3000, 5000])
+    def test_a_log_of_nvidia_smi_with_a_line_that_is_not_utf8(self, cli, lake_before, tmp_path, line, packed):
+        head = "timestamp, name, uuid, utilization.gpu [%], power.draw [W]"
+        rows = [f"{at:%Y/%m/%d %H:%M:%S}.000, NVIDIA A100-SXM4-40GB, GPU-1, 50 %, 100 W" for at in _seconds(5000)]
+        lines = [text.encode() for text in (head, *rows)]
+        lines[line - 1] = lines[line - 1].replace(b"GPU-1", b"GPU-\xff")
+        file = tmp_path / f"smi.csv{'.gz' * packed}"
+        whole = b"\n".join(lines) + b"\n"
+        file.write_bytes(gzip.compress(whole) if packed else whole)
+        ended = refused(cli, file, lake_before, "is not UTF-8 text", "UTF-8")
+        assert f"line {line:,} is not UTF-8 text" in ended.err
+        assert "codec" not in ended.err
 
     @pytest.mark.scale
     @pytest.mark.parametrize("header", ["", NARROW + "\n"])

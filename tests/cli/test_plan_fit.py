@@ -8,6 +8,11 @@ import pytest
 
 from gpuledger.plan import tracing
 
+CONFIG = {
+    "model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 4096, "num_hidden_layers": 32,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256,
+    "max_position_embeddings": 8192, "torch_dtype": "bfloat16",
+}  # fmt: skip
 LLAMA = ("plan", "fit", "--model", "llama-3.1-70b", "--gpu", "h100-sxm", "--count", "8")
 
 
@@ -19,6 +24,31 @@ def test_train_as_json(cli):
     assert set(data["per_gpu_bytes"]) == {"weights", "gradients", "optimizer", "activations", "working", "overhead"}
     assert sum(data["per_gpu_bytes"].values()) == data["total_bytes"]
     assert data["remedies"][0]["total_bytes"] <= data["remedies"][0]["capacity_bytes"]
+
+
+@pytest.mark.parametrize("command", ["fit", "throughput"])
+def test_a_model_or_its_file_may_stand_without_an_option(cli, tmp_path, command):
+    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
+    rest = ("--gpu", "h100-sxm", "--count", "8", "--trace", "never", "--json")
+    for option, value in (("--model", "llama-3.1-8b"), ("--config", "config.json")):
+        assert cli("plan", command, value, *rest).json() == cli("plan", command, option, value, *rest).json()
+
+
+@pytest.mark.parametrize(
+    ("given", "what", "following"),
+    [
+        ((), "give one model", "--config config.json"),
+        (("config.json", "--model", "llama-3.1-8b"), "give one model", "--config config.json"),
+        (("llama-3.1-8b", "--config", "config.json"), "give one model", "--config config.json"),
+        (("missing.json",), "missing.json: cannot read", "check the path"),
+        (("lama-3.1-8b",), "no model is called 'lama-3.1-8b'", "llama-3.1-8b"),
+    ],
+)
+def test_a_model_that_is_missing_twice_or_unknown(cli, given, what, following):
+    ended = cli("plan", "fit", *given, "--gpu", "h100-sxm")
+    assert ended.code == 2
+    assert what in ended.err.splitlines()[0]
+    assert following in ended.err.splitlines()[1]
 
 
 def test_serve_as_json(cli):

@@ -56,7 +56,9 @@ def test_a_market_price_comes_with_its_date(cli, fleet_lake, tmp_path):
         (("--device", "tpu"), "no device is called 'tpu'", "nvml"),
         (("--lake", "x", "--price", "free"), "--price", "for example 2.50"),
         (("--sort", "color"), "color", "--help"),
-        (("--every", "0"), "--every", "--help"),
+        (("--every", "0"), "--every: '0' is not a length of time", "5 is 5s"),
+        (("--every", "2 weeks"), "--every: '2 weeks' is not a length of time", "0.5s to 1h"),
+        (("--every", "2h"), "--every 2h is out of range", "0.5s to 1h"),
     ],
 )
 def test_bad_input_says_what_to_do_next(cli, args, what, following):

@@ -173,3 +173,15 @@ def test_killed_and_started_again_it_goes_on_and_ends_when_asked(cli, lake):
     assert sorted(sent[:2]) == [("gpu_lost:GPU-1", "firing", None), ("stale:lake", "firing", None)]
     assert sent[2] == ("stale:lake", "resolved", "rule off")
     assert "resolved" in [json.loads(line)["what"] for line in out.splitlines()]
+
+
+def test_what_is_pending_counts_up_to_its_newest_sample(cli, lake):
+    """Of old samples the time since then is not time beyond a limit."""
+    settings = '[alerts.rules.gpu_lost]\nfor = "30d"\n'
+    Path("gpuledger.toml").write_text(Path("gpuledger.toml").read_text() + settings)
+    cli("watch", "--lake", "lake", "--once")
+    found = cli("watch", "--lake", "lake", "--list", "--json").json()
+    assert found["pending"]
+    for one in found["pending"]:
+        assert 0 <= one["for_ms"] < 30 * 86_400_000
+        assert one["since_ms"] + one["for_ms"] < found["at_ms"]

@@ -30,7 +30,7 @@ def test_faults_add_up_over_hours_owners_and_states(state: State, line: Line) ->
     assert (found.gpus, found.xid_events, found.gpu_temp_max_c) == (2, 3, 83)
     assert isinstance(found.mem_temp_max_c, Unknown)
     assert health_words(found).startswith(
-        "3 XID errors, 1 remapped memory row, 1 failed row remapping, 4 PCIe replays on 1 of 2 GPUs."
+        "3 XID errors (code not kept), 1 remapped memory row, 1 failed row remapping, 4 PCIe replays on 1 of 2 GPUs."
     )
 
 
@@ -75,7 +75,7 @@ def test_a_finding_names_host_and_gpu(state: State, line: Line) -> None:
     sick = line(0, "GPU-sick", util=0.9, pif=0.9, host="node-7", xid_events=2, throttle_ms=HOUR, thermal_ms=HOUR // 2)
     found = state(sick, line(0, "GPU-well", util=0.9, pif=0.9)).findings
     (said,) = (text for text in found if "GPU-sick" in text)
-    assert said == "Check node-7 (GPU-sick): 2 XID errors, clocks held down by heat 50 % of the time."
+    assert said == "Check node-7 (GPU-sick): 2 XID errors (code not kept), clocks held down by heat 50 % of the time."
     (said,) = (text for text in state(sick | {"gpu_index": "3"}).findings if "GPU-sick" in text)
     assert said.startswith("Check node-7/3 (GPU-sick): 2 XID errors")
     (said,) = (text for text in state(sick | {"host": None, "gpu_index": "3"}).findings if "GPU-sick" in text)

@@ -5,13 +5,16 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from gpuledger.advice.limits import load_limits
-from gpuledger.advice.offers import PIPES_NOT_RECORDED, Need
+from gpuledger.advice.offers import Need, pipes_not_recorded
 from gpuledger.catalog.gpus import get_gpu, load_gpus
 from gpuledger.catalog.prices.offers import Offer
 from gpuledger.cost.statement import BUCKETS
 from gpuledger.plan.market import Market
+from gpuledger.plan.move.boards import bought, kept
 from gpuledger.plan.move.carry import Misfit, other_gpu, same_gpu, slice_for
 from gpuledger.plan.move.demand import Holding, Load
 from gpuledger.plan.move.moves import Claim, find_moves
@@ -22,7 +25,7 @@ LIMITS = load_limits()
 TODAY = dt.date(2026, 11, 15)
 
 
-def load(device: str = "a", gpu: str = "a100-sxm4-40gb", **given: Any) -> Load:
+def load(device: str = "a", gpu: str = "a100-sxm4-40gb", **own: Any) -> Load:
     """A quiet A100: 4 GB, a tenth of the time busy, slow work."""
     fields: dict[str, Any] = {
         "device": device, "board": device, "sliced": False, "namespace": "n", "gpu_model": get_gpu(gpu).name,
@@ -32,7 +35,7 @@ def load(device: str = "a", gpu: str = "a100-sxm4-40gb", **given: Any) -> Load:
         "busy_hours_dram_bytes_per_s": 1e10, "working_dram_bytes_per_s": 1e11, "memory_max_bytes": 4e9,
         "nvlink_bytes_per_s": 0.0, "phases_ms": {},
     }  # fmt: skip
-    return Load(**(fields | given))
+    return Load(**(fields | own))
 
 
 def holding(*loads: Load, usd: str | None = "3.00", serves: bool = False) -> Holding:
@@ -171,7 +174,7 @@ def test_cautiously_a_load_slows_down_with_the_gpu() -> None:
 
 
 def test_power_alone_does_not_tell_which_pipes_another_gpu_needs() -> None:
-    by_power = load("a", evidence="power", needs=PIPES_NOT_RECORDED)
+    by_power = load("a", evidence="power", needs=pipes_not_recorded(get_gpu("H100-SXM5-80GB")))
     assert reasons(holding(by_power), market(l40s=0.5))["L40S"] == "not measured"
 
 
@@ -228,3 +231,28 @@ def test_slices_are_refused_where_they_cannot_be(given: dict[str, Any], reason: 
     found = slice_for(load(**given), LIMITS, 0.7)
     assert isinstance(found, Misfit)
     assert found.reason == reason
+
+
+@given(now=st.integers(1, 500), needed=st.integers(1, 500), gpu=st.sampled_from(["mi250x", "mi250", "mi300x", "l4"]))
+def test_dies_are_given_back_and_bought_by_whole_boards(now: int, needed: int, gpu: str) -> None:
+    one = get_gpu(gpu)
+    wanted = min(needed, now)
+    stay = kept(now, wanted, one)
+    assert wanted <= stay <= now
+    assert (now - stay) % one.dies == 0
+    assert stay - wanted < one.dies
+    assert bought(needed, one) % one.dies == 0
+    assert needed <= bought(needed, one) < needed + one.dies
+
+
+def test_dies_move_to_another_gpu_by_whole_boards_and_the_rest_stays() -> None:
+    three = [load(name, "mi250x", memory_max_bytes=4e9) for name in "abc"]
+    found = claims(holding(*three), market(mi210=0.5))["mi210"]
+    assert len(found.moved) == 2
+    assert "a board of MI250X has 2 dies" in found.fits
+    assert reasons(holding(three[0]), market(mi210=0.5))["MI210"] == "boards"
+
+
+def test_boards_with_two_dies_are_bought_whole() -> None:
+    three = [load(name, "mi300x", memory_max_bytes=50e9) for name in "abc"]
+    assert claims(holding(*three, usd="6.00"), market(mi250x=0.5))["mi250x"].gpus_after == (4, 4, 4)

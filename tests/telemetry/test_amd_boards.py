@@ -4,11 +4,16 @@ The pages follow AMD Device Metrics Exporter 1.4 on MI250X: one serial number fo
 "none", power on the first die only. The lines of rocm-smi are those of its secondary dies.
 """
 
+import contextlib
+import json
+
 import pytest
 
 import gpuledger
+from cost.fleets import H100, UTIL, samples, write
 from gpuledger.advice.asking import asked
 from gpuledger.catalog.gpus import get_gpu
+from gpuledger.cli.app import run
 from gpuledger.cost.emissions.build import Placing, energy_statement
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.ledger.read.scope import Scope
@@ -28,12 +33,13 @@ LABELS = {
 
 def page(
     uuids=True, minutes=120, power=(430.0, 0.0), series="AMD Instinct MI250X", energy=None, spaces=("hpc", "hpc"),
-    busy=(90, 90),
+    busy=(90, 90), vram=60_000,
 ):  # fmt: skip
-    """Two dies of one board, minute by minute; the second works as much as the first. `energy`: watts they count."""
+    """Dies of boards with two, minute by minute; as many as `busy` has. `energy`: watts they count."""
+    dies = len(busy)
     metrics = {
-        "gpu_gfx_activity": busy, "gpu_package_power": power, "gpu_used_vram": (60_000, 60_000),
-        "gpu_free_vram": (5_488, 5_488), "gpu_junction_temperature": (70, 68),
+        "gpu_gfx_activity": busy, "gpu_package_power": power * (dies // 2), "gpu_used_vram": (vram,) * dies,
+        "gpu_free_vram": (65_488 - vram,) * dies, "gpu_junction_temperature": (70, 68) * (dies // 2),
     }  # fmt: skip
     metrics |= {} if energy is None else {"gpu_energy_consumed": energy}
     out = []
@@ -43,8 +49,8 @@ def page(
             own = LABELS | {
                 "card_series": series,
                 "gpu_id": str(die),
-                "serial_number": "PCB1",
-                "namespace": spaces[die],
+                "serial_number": f"PCB{1 + die // 2}",
+                "namespace": spaces[die % 2],
             }
             if uuids:
                 own["gpu_uuid"] = f"aa00740{die}-0000-1000-8000-00000000000{die}"
@@ -184,3 +190,52 @@ def test_the_secondary_die_of_rocm_smi_loses_no_rows(tmp_path):
     assert result.rows_rejected == 0
     rows = lake.samples().df().sort_values(["gpu_uuid", "at_ms"])
     assert rows["power_w"].isna().tolist() == [False] * 3 + [True] * 3
+
+
+def proposed(tmp_path, busy, **made):
+    """What moving to fewer GPUs comes to, as `plan migrate --lake` says it."""
+    lake_of(tmp_path, busy=busy, vram=6_000, **made)
+    out = tmp_path / "plan.json"
+    with out.open("w") as file, contextlib.redirect_stdout(file):
+        assert run(["plan", "migrate", "--lake", str(tmp_path / "lake"), "--price", "2", "--json"]) == 0
+    return out.read_text(), json.loads(out.read_text())["namespaces"][0]["holdings"][0]
+
+
+def test_a_plan_gives_back_whole_boards_only(tmp_path):
+    """Loads of 60, 45, 35 and 10 % fit on three dies: one die cannot be given back without the other of its board."""
+    text, plan = proposed(tmp_path, (60, 45, 35, 10))
+    assert plan["move"] is None
+    refused = next(r for r in plan["refused"] if r["kind"] == "fewer")
+    assert refused["why"].startswith("3 of 4 dies would do, but a board of MI250X has 2 dies")
+    assert "DCGM" not in text
+
+
+def test_a_plan_of_two_boards_that_fit_on_one_says_what_it_rounds(tmp_path):
+    text, plan = proposed(tmp_path, (20, 15, 15, 10))
+    assert plan["move"]["gpus_after"] == [2, 2, 2]
+    assert "only whole boards are bought, rented or given back" in plan["move"]["fits"]
+    assert "which dies share a board is not in the samples" in text
+
+
+def test_what_is_not_recorded_is_not_asked_for_in_the_words_of_another_vendor(tmp_path):
+    text, plan = proposed(tmp_path, (90, 90))
+    others = {r["gpu_name"]: r for r in plan["refused"] if r["reason"] == "not measured"}
+    assert others["MI300X"]["why"] == "which pipes are busy is not recorded"
+    assert "DCGM" not in text
+    assert "MPS" not in text
+
+
+def test_a_move_without_a_price_is_in_the_headline_too(tmp_path, capsys):
+    lake = lake_of(tmp_path, busy=(20, 15, 15, 10), vram=6_000)
+    lake.ingest(write(tmp_path / "h100.csv", samples(range(120), "GPU-h", H100, **{UTIL: 95})))
+    assert run(["plan", "migrate", "--lake", str(tmp_path / "lake"), "--price", "h100-sxm=2"]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "4 GPUs without a price not included. Of those hpc: put 4 GPUs together on 2" in words
+
+
+def test_a_die_to_give_back_comes_with_a_warning_that_boards_go_whole(tmp_path, capsys):
+    lake_of(tmp_path, busy=(90, 0), vram=0)
+    assert run(["ask", "give-back", "--lake", str(tmp_path / "lake"), "--price", "2"]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "1 GPU to give back" in words
+    assert "A board of MI250X has 2 dies, and only whole boards are bought, rented or given back" in words

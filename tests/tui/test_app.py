@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 from textual.events import Key
 from textual.widgets import DataTable, Input
 from textual.worker import WorkerCancelled
 
+from cost.fleets import POWER, UTIL, lake_of, mig, samples
+from gpuledger.advice.asking import paying
 from gpuledger.devices.replay.faults import LostGpu
 from gpuledger.errors import LakeError
 from gpuledger.tui.app import Top
+from gpuledger.tui.lake_view import LakeView
 from gpuledger.tui.sources import History
 from screens import GIB, boards, compare, play_on, settle, shown
 
@@ -258,3 +262,21 @@ def test_labels_do_nothing_in_the_terminal(live):
         assert "ev\\x1b[2Jil" in shown(app)
 
     watch(live(found), steps)
+
+
+def test_the_part_of_a_board_outside_its_slices_says_why_its_history_is_unknown(tmp_path):
+    rows = [row for s in "12" for row in samples(range(60), "GPU-m", **mig(s, "2g.20gb"), **{UTIL: 90, POWER: 300})]
+    lake = lake_of(tmp_path, rows)
+    source = LakeView(lake.root, paying(lake.root, price=Decimal(2)))
+
+    async def steps(app, pilot):
+        assert "GPU-m rest" in shown(app)
+        await pilot.press("down", "down", "h")
+        await settle(pilot)
+        text = " ".join(shown(app).split())
+        assert "GPU-m rest" in text
+        assert "history unknown: 43 % of the board is in none of its 2 MIG slices" in text
+        assert "no GPU is called" not in text
+        assert text.count("in none of its 2 MIG slices") == 2  # the history, and the first fact
+
+    watch(source, steps)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import datetime as dt
+import tempfile
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from cost.fleets import B300, POWER, UTIL, lake_of, mig, samples
+from cost.fleets import B300, H100, POWER, UTIL, lake_of, mig, samples
 from gpuledger.advice.asking import paying
 from gpuledger.errors import InputError, LakeError
 from gpuledger.lake.importing import import_files
@@ -60,13 +63,36 @@ def test_the_power_of_a_board_counts_once_whatever_slices_it_has(tmp_path):
     rows = [row for s in "123" for row in samples(range(60), "GPU-m", **mig(s, "2g.20gb"), **use)]
     lake = lake_of(tmp_path, rows + samples(range(60), "GPU-w", **use))
     fleet = view(lake).look()
-    assert [gpu.power_w for gpu in fleet.gpus] == pytest.approx([300] * 4)
+    assert [gpu.power_w for gpu in fleet.gpus if gpu.state != "no data"] == pytest.approx([300] * 4)
     total = totals(fleet.gpus)
     assert total.power_w == pytest.approx(600)
-    assert (total.gpus, total.rows, total.priced) == (2, 4, 2)
-    assert "2 GPUs (4 rows)" in head(fleet, fleet.gpus).plain
+    assert (total.gpus, total.rows, total.priced) == (2, 5, 2)
+    assert "2 GPUs (5 rows)" in head(fleet, fleet.gpus).plain
     assert "1 of 2 GPUs (3 rows)" in head(fleet, fleet.gpus[:3]).plain
     assert "none of 2 GPUs" in nothing(fleet, "zebra")
+
+
+@given(sizes=st.lists(st.sampled_from([1, 2, 3]), min_size=1, max_size=7).filter(lambda s: sum(s) <= 7))
+@settings(max_examples=8, deadline=None)
+def test_the_rows_of_a_board_come_to_its_price_however_it_is_sliced(sizes):
+    """What no slice has is a row of its own: its dollars are known, what it does is not."""
+    with tempfile.TemporaryDirectory() as folder:
+        cut = [mig(str(i), f"{size}g.{10 * size}gb") for i, size in enumerate(sizes, 1)]
+        rows = [row for one in cut for row in samples(range(60), "GPU-m", H100, **one, **{UTIL: 90, POWER: 300})]
+        fleet = view(lake_of(Path(folder), rows)).look()
+    last = fleet.gpus[-1]
+    assert len(fleet.gpus) == len(sizes) + (sum(sizes) < 7)
+    assert float(totals(fleet.gpus).usd_per_h) == pytest.approx(2, abs=1e-4)
+    if sum(sizes) < 7:
+        assert (last.name, last.state) == ("GPU-m rest", "no data")
+        assert float(last.usd_per_h) == pytest.approx(2 * (1 - sum(sizes) / 7), abs=1e-4)
+        assert all(isinstance(figure, Unknown) for figure in (last.util_pct, last.power_w, last.waste))
+        assert "in none of its" in last.util_pct.why
+
+
+def test_the_rest_of_a_board_without_a_price_is_unknown(tmp_path):
+    lake = lake_of(tmp_path, samples(range(60), "GPU-m", "Model X", **mig("1", "2g.20gb"), **{UTIL: 90}))
+    assert all(isinstance(gpu.usd_per_h, Unknown) for gpu in LakeView(lake.root, paying(lake.root)).look().gpus)
 
 
 def test_the_waste_of_time_that_cannot_be_rated_is_unknown_with_its_reason(tmp_path):

@@ -133,10 +133,11 @@ def test_a_mig_instance_costs_its_share(live):
     script = Scenario([Segment(600, **LOADS["matrix"])])
     board = Board(script, instances=((1, 2, script), (2, 4, script)))
     found = live([board]).look().gpus
-    assert [gpu.name for gpu in found] == ["node-1/0 MIG 1", "node-1/0 MIG 2"]
+    assert [gpu.name for gpu in found] == ["node-1/0 MIG 1", "node-1/0 MIG 2", "node-1/0 rest"]
+    assert float(sum(gpu.usd_per_h for gpu in found)) == pytest.approx(4, rel=1e-3)
     assert float(found[1].usd_per_h) == pytest.approx(2 * float(found[0].usd_per_h), rel=1e-5)
     before = live([board], seconds=0).look().gpus
-    assert [float(g.usd_per_h) for g in before] == pytest.approx([float(g.usd_per_h) for g in found], rel=1e-4)
+    assert [float(g.usd_per_h) for g in before] == pytest.approx([float(g.usd_per_h) for g in found[:2]], rel=1e-4)
 
 
 def test_history_grows_with_every_look(own_node):

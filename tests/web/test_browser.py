@@ -56,6 +56,13 @@ def test_no_page_is_wider_than_a_phone(browser: Browser, base: str) -> None:
                 ".map(e => [e.textContent, e.getBoundingClientRect().height]).filter(e => e[1] < 24)"
             )
             assert small == [], path
+            past = page.evaluate(
+                "(() => { document.querySelectorAll('.card .value').forEach(e => e.textContent = '$12,345,678.90');"
+                " const end = document.querySelector('main').getBoundingClientRect().right;"
+                " return [...document.querySelectorAll('.card')].filter(e => e.getBoundingClientRect().right > end + 1)"
+                ".length })()"
+            )
+            assert past == 0, f"{path}: key figures of a large bill reach past the page"
 
 
 def test_a_filter_is_in_the_address_and_holds(browser: Browser, base: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from pathlib import Path
 
 import click
@@ -10,9 +12,12 @@ from starlette.testclient import TestClient
 
 import gpuledger
 from dashboards import wait_ready
+from gpuledger.report.document import Naming
+from gpuledger.report.render.html import linked
 from gpuledger.web.app import create_app
+from gpuledger.web.contract import Filters
 from gpuledger.web.live_lake import LiveLake
-from gpuledger.web.shell import PAGES
+from gpuledger.web.shell import PAGES, Asked
 from gpuledger.web.views import Views
 from reading import Page
 
@@ -33,6 +38,38 @@ def test_overview_leads_with_the_money_of_the_audit(client: TestClient, lake: Pa
     text = Page(client.get("/").text).text.replace("\xa0", " ").replace("\u202f", " ")
     assert money.split(";")[0].split(",")[0] in text
     assert first.split(":")[0] in text
+
+
+@pytest.mark.parametrize("path", ["/", "/savings"])
+def test_gpus_named_by_what_to_do_are_links_to_their_pages_with_the_same_filters(
+    client: TestClient, lake: Path, path: str
+) -> None:
+    audit = gpuledger.open(lake).audit(last="24h").statement
+    named = {device for r in audit.recommendations for target in r.targets for device in target.devices}
+    text = client.get(path, params={"last": "24h"}).text
+    steps = re.findall(r'<a class="device" href="([^"]+)" title="([^"]+)">([^<]+)</a>', text)
+    assert steps
+    for href, device, name in steps:
+        assert device in named
+        found = client.get(html.unescape(href))
+        assert found.status_code == 200
+        assert "last=24h" in href
+        assert name in Page(found.text).text
+    linked = re.sub(r"<a [^>]*>([^<]*)</a>", r"\1", text)
+    first = re.findall(r"<li>[^<]* GPUs: ([^<]*?)[.]</li>", linked) if path == "/" else []
+    for words in first:  # every name is a link
+        names = re.split(r", | and \d+ more$", words)
+        assert set(filter(None, names)) <= {name for _, _, name in steps}
+
+
+def test_names_of_gpus_with_slashes_and_markup_are_linked_safely() -> None:
+    text = Naming("n/<1>, n/<1>0", [(0, 5, 'GPU-"1"/2'), (7, 13, "GPU-10")]).within("See ", ".")
+    made = linked(text, Asked("/", Filters(namespace=("a&b",))).gpu_href)
+    assert made == (
+        'See <a class="device" href="/gpus/GPU-%221%22%2F2?namespace=a%26b" title="GPU-&#34;1&#34;/2">n/&lt;1&gt;</a>, '
+        '<a class="device" href="/gpus/GPU-10?namespace=a%26b" title="GPU-10">n/&lt;1&gt;0</a>.'
+    )
+    assert linked(text, None) == "See n/<1>, n/<1>0."
 
 
 def test_statements_as_json_are_those_of_the_python_api(client: TestClient, lake: Path) -> None:

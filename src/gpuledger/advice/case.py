@@ -16,6 +16,7 @@ from gpuledger.ledger.read.rollup import HEALTH
 from gpuledger.ledger.read.scope import owner_name
 from gpuledger.physics.purpose import By, Purpose
 from gpuledger.physics.signals import Signals
+from gpuledger.telemetry.series.exporters import fields_of
 from gpuledger.units import MIB, MS_PER_S, PPM, Unknown
 
 Figure = float | Unknown
@@ -24,8 +25,8 @@ IDLE_CLASSES = ("idle", "idle-held")
 NOT_RECORDED = Unknown("not recorded")
 _NO_REASONS = Unknown("the reasons for held-down clocks are not recorded")
 _URGENT = ("row_remap_failures", "xid_events", "thermal_ms")
-# The exporter fields that show work outside the tensor cores.
-_VECTOR_FIELDS = "DCGM_FI_PROF_PIPE_FP32_ACTIVE, DCGM_FI_PROF_PIPE_FP16_ACTIVE, DCGM_FI_PROF_PIPE_FP64_ACTIVE"
+# What shows work outside the tensor cores.
+_VECTOR_PIPES = ("fp32_ratio", "fp16_ratio", "fp64_ratio")
 # Up to this share of the working time may have pipes that are not recorded.
 SEEN_WITHIN_RATIO = 0.02
 
@@ -224,10 +225,12 @@ def demand_of(total: Sums, at_work: Sums, signals: Signals, gpu: Gpu | None) -> 
 def _tflops(at_work: Sums, gpu: Gpu | None) -> Figure:
     """Work by pipe counters while working, at the high end of what they can mean."""
     peak = gpu.peak(gpu.reference_precision()) if gpu else Unknown("the GPU model is not in the catalog")
-    if isinstance(peak, Unknown):
+    if isinstance(peak, Unknown) or gpu is None:
         return peak
     if not at_work["work_ms"]:
         return Unknown("no pipe activity in the samples")
     if at_work["unseen_ms"] > SEEN_WITHIN_RATIO * at_work["observed_ms"]:
-        return Unknown(f"not all compute pipes are recorded: enable {_VECTOR_FIELDS}")
+        fields = fields_of(gpu.vendor, _VECTOR_PIPES)
+        enable = f": enable {', '.join(fields)}" if fields else ""
+        return Unknown(f"not all compute pipes are recorded{enable}")
     return float(peak * at_work["done_high"] / PPM / at_work["work_ms"])

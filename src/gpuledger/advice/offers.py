@@ -19,15 +19,20 @@ from gpuledger.catalog.gpus.facts import VECTOR_PRECISIONS
 from gpuledger.catalog.prices import MarketPrice, market_price
 from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.catalog.prices.spread import quantile, spot_cuts
+from gpuledger.telemetry.series.exporters import fields_of
 from gpuledger.units import Unknown
 
 Pipe = Literal["tensor", "fp32", "fp64"]
 # A pipe that is active for less of its time than this does not decide where a job can run.
 MATTERS_FROM_RATIO = 0.01
-PIPES_NOT_RECORDED = Unknown(
-    "which pipes are busy is not recorded; enable DCGM_FI_PROF_PIPE_TENSOR_ACTIVE, DCGM_FI_PROF_PIPE_FP32_ACTIVE, "
-    "DCGM_FI_PROF_PIPE_FP64_ACTIVE and DCGM_FI_PROF_PIPE_FP16_ACTIVE, with DCGM_FI_DEV_SM_CLOCK"
-)
+_PIPES = ("tensor_ratio", "fp32_ratio", "fp64_ratio", "fp16_ratio", "sm_clock_mhz")
+
+
+def pipes_not_recorded(gpu: Gpu | Unknown) -> Unknown:
+    """Why the pipes of a GPU are unknown, and the fields that would show them where its exporter has them all."""
+    fields = () if isinstance(gpu, Unknown) else fields_of(gpu.vendor, _PIPES)
+    enable = f"; enable {', '.join(fields[:-2])} and {fields[-2]}, with {fields[-1]}" if fields else ""
+    return Unknown(f"which pipes are busy is not recorded{enable}")
 
 
 @dataclass(frozen=True)

@@ -44,6 +44,26 @@ class _LakePath(click.Path):
 
 LAKE = _LakePath(path_type=Path)
 
+
+class Pause(click.types.StringParamType):
+    """A time between two looks, in milliseconds: 5s, 2m, or plain seconds."""
+
+    def __init__(self, least: str, most: str) -> None:
+        self.least, self.most = least, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        text = super().convert(value, param, ctx)
+        option = param.opts[0] if param else "a time between looks"
+        hint = f"give {self.least} to {self.most}: a number and s, m or h; 5 is 5s"
+        try:
+            found = length_ms(text, bare="s")
+        except InputError as error:
+            raise InputError(f"{option}: {error.message}", hint=hint) from None
+        if not length_ms(self.least) <= found <= length_ms(self.most):
+            raise InputError(f"{option} {text} is out of range", hint=hint)
+        return found
+
+
 lake_option = click.option(
     "--lake", "lake_dir", type=LAKE, default=Path("gpuledger-data"), show_default=True,
     help="Folder with the samples and the ledger, or s3://, gs://, az://BUCKET/FOLDER.",

@@ -36,6 +36,7 @@ def run_options(command: Command) -> Command:
 
 
 _OPTIONS = (
+    click.argument("what", required=False, metavar="[MODEL|FILE]"),
     click.option("--model", "model_name", metavar="NAME", help="A model from the catalog, such as llama-3.1-70b."),
     click.option("--config", type=PATH,
                  help="A Hugging Face config.json, or the folder of a diffusers pipeline, instead of --model."),
@@ -99,7 +100,18 @@ def _said(names: tuple[str, ...]) -> Iterator[str]:
             yield f"--{name.replace('_', '-')}"
 
 
-def _asked(*, model_name: str | None, config: Path | None, gpu_name: str, mode: Any, **how: Any) -> Asked:
+def _of_model(what: str | None, model_name: str | None, config: Path | None) -> str | Path:
+    """The model that is named, or its file; one of three ways to give it."""
+    hint = "for example --model llama-3.1-8b, or --config config.json"
+    if sum(one is not None for one in (what, model_name, config)) != 1:
+        raise InputError("give one model, with either --model or --config", hint=hint)
+    is_file = what is not None and (Path(what).exists() or what.endswith(".json") or "/" in what)
+    return Path(what or "") if is_file else what or model_name or config or ""
+
+
+def _asked(
+    *, what: str | None, model_name: str | None, config: Path | None, gpu_name: str, mode: Any, **how: Any
+) -> Asked:
     from gpuledger.catalog.models.shapes import denoising, longest_sequence
     from gpuledger.plan import asked
     from gpuledger.plan.setup import DENOISING, SERVING, TRAINING
@@ -109,10 +121,7 @@ def _asked(*, model_name: str | None, config: Path | None, gpu_name: str, mode: 
     for option in _said(ignored):
         problem = f"{option} is for --mode {other}, and this is {mode}"
         raise InputError(problem, hint=f"add --mode {other}, or leave {option} out")
-    if (model_name is None) == (config is None):
-        hint = "for example --model llama-3.1-8b, or --config config.json"
-        raise InputError("give either --model or --config", hint=hint)
-    found = asked(model_name or config or "", gpu_name, mode=mode, **how)
+    found = asked(_of_model(what, model_name, config), gpu_name, mode=mode, **how)
     made = denoising(found[0].shape)
     for option in () if made else _said(DENOISING):
         raise InputError(f"{option} is for models that make images, and {found[0].name} is not one",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuledger.cli.options import PATH, Command
+from gpuledger.cli.options import PATH, Command, Pause
 from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError, ServerFault
 from gpuledger.times import instant_ms, length_ms
@@ -72,8 +72,9 @@ def server_options(command: Command) -> Command:
     )  # fmt: skip
     @click.option("--follow", is_flag=True, help="Server: go on importing until Ctrl-C.")
     @click.option(
-        "--poll", type=length_ms, metavar="LENGTH", default="60s", show_default=True, help="Server: pause of --follow."
-    )
+        "--poll", type=Pause("0.1s", "1d"), metavar="LENGTH", default="60s", show_default=True,
+        help="Server: pause of --follow.",
+    )  # fmt: skip
     @click.option(
         "--header", multiple=True, metavar="'NAME: VALUE'", help="Server: header of each request; repeatable."
     )

@@ -82,7 +82,7 @@ def standing_document(found: Standing) -> Document:
         heads = ("Severity", "Key", "When it fired", "Since (UTC)", "Owner")
         parts.append(make_table("firing", "Firing", heads, "wwwwW", rows, screen_rows=50))
     if found.pending:
-        waits = [[p.key, duration(max(0, found.at_ms - p.since_ms))] for p in found.pending]
+        waits = [[p.key, duration(p.for_ms)] for p in found.pending]
         parts.append(make_table("pending", "Beyond the limit, not yet for long enough", ("Key", "For"), "ww", waits))
     if found.silences:
         quiet = [[s.pattern, f"{utc(s.until_ms):%Y-%m-%d %H:%M} UTC", s.why] for s in found.silences]

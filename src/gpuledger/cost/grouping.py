@@ -15,14 +15,17 @@ from gpuledger.units import MS_PER_HOUR, Unknown
 
 @dataclass(frozen=True)
 class Part:
-    """Charges of one model and one owner, added up. `one` is any of them; `unknown`: the first without a price."""
+    """Charges of one model and one owner, added up. `one` is any of them; `unknown`: the first without a price.
+
+    `boards`: the GPUs; the slices of one board are one GPU.
+    """
 
     one: Charge
     times: Times
     dollars: Dollars | None
     missing_ms: int
     unknown: tuple[int, Unknown] | None
-    devices: frozenset[tuple[str, str | None]]
+    boards: frozenset[str]
 
 
 def parts_of(charges: Iterable[Charge]) -> list[Part]:
@@ -44,7 +47,7 @@ def _part(numbered: Sequence[tuple[int, Charge]]) -> Part:
         dollars=Dollars.total(priced) if priced else None,
         missing_ms=sum(c.times.paid_ms for c in members if c.dollars is None),
         unknown=next(((i, c.price) for i, c in numbered if isinstance(c.price, Unknown)), None),
-        devices=frozenset((c.device.gpu_uuid, c.device.gpu_instance_id) for c in members),
+        boards=frozenset(c.device.gpu_uuid for c in members),
     )
 
 
@@ -60,8 +63,8 @@ def row_of(name: str, parts: Sequence[Part]) -> CostRow:
     missing_ms = sum(p.missing_ms for p in parts)
     _, why = min((p.unknown for p in parts if p.unknown), key=itemgetter(0), default=(0, NOTHING_PAID))
     dollars = Dollars.total(priced) if priced else why
-    devices = frozenset[tuple[str, str | None]]().union(*(p.devices for p in parts))
-    return CostRow(name, len(devices), Times.total(p.times for p in parts), dollars, missing_ms / MS_PER_HOUR)
+    boards = frozenset[str]().union(*(p.boards for p in parts))
+    return CostRow(name, len(boards), Times.total(p.times for p in parts), dollars, missing_ms / MS_PER_HOUR)
 
 
 def _paid(row: CostRow) -> Decimal:

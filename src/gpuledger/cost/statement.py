@@ -134,7 +134,7 @@ class Dollars(ByBucket[Decimal]):
 
 @dataclass(frozen=True)
 class CostRow:
-    """One group: a namespace, a team, a cluster, a GPU model. `dollars` leave out `unpriced_h`."""
+    """One group: a namespace, a team, a cluster, a GPU model. `gpus` are boards; `dollars` leave out `unpriced_h`."""
 
     name: str
     gpus: int

@@ -25,6 +25,7 @@ from gpuledger.efficiency.hours import gather, hour_rows, util_power_cells
 from gpuledger.efficiency.means import NO_SHARE, Accounts, Groups, fleet, make_accounts
 from gpuledger.efficiency.statement import CapacityAnalysis, EfficiencyStatement, NotKnown
 from gpuledger.efficiency.trend import trends
+from gpuledger.efficiency.xid_codes import with_codes
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines
 from gpuledger.ledger.facts import rules_fingerprint
@@ -61,7 +62,9 @@ def efficiency_statement(
     """
     wanted, source, limits = scope or Scope(), check_source(achievable), thresholds or load_thresholds()
     asked = None if by is None else dimension(by)
-    statement = _stated(Books(lake, wanted, limits), limits, source, calibration, asked, team_of)
+    books = Books(lake, wanted, limits)
+    statement = _stated(books, limits, source, calibration, asked, team_of)
+    statement = replace(statement, health=with_codes(statement.health, books))
     return with_counted(replace(statement, findings=findings(statement, limits)), lake, wanted)
 
 

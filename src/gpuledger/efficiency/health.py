@@ -6,12 +6,13 @@ reports them again, so a board counts the largest figure of its instances, not t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from gpuledger.catalog.gpus import Gpu, find_gpu
 from gpuledger.ledger.read.rollup import HEALTH, HOTTEST, AccountSums
 from gpuledger.units import MS_PER_HOUR, Unknown, count
 
@@ -24,7 +25,8 @@ FAULTS: Mapping[str, tuple[str, str]] = {
 }
 # Clocks held down by heat for a larger share of the time than this are worth naming a GPU for.
 THERMAL_ABOVE_PCT = 1.0
-NO_REASONS = Unknown("the reasons for held-down clocks are not recorded (DCGM_FI_DEV_CLOCKS_EVENT_REASONS)")
+NO_REASONS = Unknown("the reasons for held-down clocks are not recorded")
+_RECORD_REASONS = Unknown(f"{NO_REASONS.why} (DCGM_FI_DEV_CLOCKS_EVENT_REASONS)")
 _NO_GPU = Unknown("no GPU was seen")
 _NO_TEMPERATURE = {
     "gpu_temp_max_c": Unknown("the GPU temperature is not recorded"),
@@ -34,7 +36,10 @@ _NO_TEMPERATURE = {
 
 @dataclass(frozen=True)
 class HealthRow:
-    """One GPU with faults, or held down by heat. Shares are of the time with the reasons known."""
+    """One GPU with faults, or held down by heat. Shares are of the time with the reasons known.
+
+    `xid_codes`: the codes of its driver errors, as far as samples have them; empty without errors.
+    """
 
     gpu_uuid: str
     gpu_model: str | None
@@ -48,6 +53,13 @@ class HealthRow:
     power_capped_pct: Figure
     gpu_temp_max_c: Figure
     mem_temp_max_c: Figure
+    xid_codes: tuple[int, ...] | Unknown = ()
+
+    @property
+    def codes(self) -> str:
+        """The codes as a table shows them."""
+        found = self.xid_codes if self.xid_events else ()
+        return found.why.partition(":")[0] if isinstance(found, Unknown) else ", ".join(map(str, found))
 
 
 @dataclass(frozen=True)
@@ -77,12 +89,13 @@ def health_analysis(found: AccountSums) -> HealthAnalysis:
     faults = np.sum([boards[name] for name in FAULTS], axis=0) > 0
     heat = 100 * boards["thermal_ms"] > THERMAL_ABOVE_PCT * boards["throttle_ms"]
     rows = _rows(found, boards, account, first, np.flatnonzero(faults | heat))
+    models = {found.labels["gpu_model"][row] for row in account[first].tolist()}
     total = {name: float(boards[name].sum()) for name in HEALTH}
     return HealthAnalysis(
         gpus=len(first),
         throttle_known_h=total["throttle_ms"] / MS_PER_HOUR,
         rows=tuple(sorted(rows, key=_worst_first)),
-        **_figures(total | {name: float(boards[name].max(initial=-1.0)) for name in HOTTEST}),
+        **_figures(total | {name: float(boards[name].max(initial=-1.0)) for name in HOTTEST}, no_reasons(models)),
     )
 
 
@@ -92,16 +105,16 @@ def _rows(
     """The rows of some boards. By position, in the order of the fields: names would take most of the time."""
     at, ends = account[first[named]].tolist(), np.append(first[1:], len(account))[named].tolist()
     spots = [_place(found, slice(start, end)) for start, end in zip(first[named].tolist(), ends, strict=True)]
-    known = boards["throttle_ms"][named]
+    uuid, model = ([found.labels[name][row] for row in at] for name in ("gpu_uuid", "gpu_model"))
+    known, whys = boards["throttle_ms"][named].tolist(), [no_reasons([name]) for name in model]
     shares = [
-        [NO_REASONS if not ms else 100 * part / ms for part, ms in zip(parts.tolist(), known.tolist(), strict=True)]
+        [why if not ms else 100 * part / ms for part, ms, why in zip(parts.tolist(), known, whys, strict=True)]
         for parts in (boards[name][named] for name in ("thermal_ms", "power_capped_ms"))
     ]
     hottest = [
         [why if degrees < 0 else degrees for degrees in boards[name][named].tolist()]
         for name, why in _NO_TEMPERATURE.items()
     ]
-    uuid, model = ([found.labels[name][row] for row in at] for name in ("gpu_uuid", "gpu_model"))
     columns = (
         [text or "" for text in uuid],
         model,
@@ -121,14 +134,21 @@ def _place(found: AccountSums, devices: slice) -> tuple[str | None, str | None]:
     return host, next((index for at, index in zip(hosts, indices, strict=True) if at == host and index), None)
 
 
-def _figures(found: Mapping[str, float]) -> dict[str, Any]:
+def no_reasons(models: Iterable[str | None]) -> Unknown:
+    """Why shares of held-down time are unknown; with the field to record, unless all GPUs are of another vendor."""
+    gpus = [find_gpu(model) for model in models if model]
+    other = bool(gpus) and all(isinstance(gpu, Gpu) and gpu.vendor != "NVIDIA" for gpu in gpus)
+    return NO_REASONS if other else _RECORD_REASONS
+
+
+def _figures(found: Mapping[str, float], why: Unknown) -> dict[str, Any]:
     """What the fleet has, as a board does."""
     known = found["throttle_ms"]
     shares = {"thermal_pct": found["thermal_ms"], "power_capped_pct": found["power_capped_ms"]}
     return {
         **{name: int(found[name]) for name in FAULTS},
-        **{name: 100 * part / known if known else NO_REASONS for name, part in shares.items()},
-        **{name: why if found[name] < 0 else found[name] for name, why in _NO_TEMPERATURE.items()},
+        **{name: 100 * part / known if known else why for name, part in shares.items()},
+        **{name: none if found[name] < 0 else found[name] for name, none in _NO_TEMPERATURE.items()},
     }
 
 
@@ -143,9 +163,22 @@ def _worst_first(row: HealthRow) -> tuple[int, int, float, int, str]:
 
 
 def faults_of(holder: HealthRow | HealthAnalysis) -> list[str]:
-    """The faults there were, each with its count."""
-    counts = ((getattr(holder, name), words) for name, words in FAULTS.items())
-    return [count(number, *words) for number, words in counts if number]
+    """The faults there were, each with its count; driver errors with their codes."""
+    counts = {name: getattr(holder, name) for name in FAULTS}
+    said = {name: count(number, *FAULTS[name]) for name, number in counts.items() if number}
+    codes = _codes(holder.rows if isinstance(holder, HealthAnalysis) else [holder])
+    if "xid_events" in said and codes:
+        said["xid_events"] += f" ({codes})"
+    return list(said.values())
+
+
+def _codes(rows: Iterable[HealthRow]) -> str:
+    """The codes of the driver errors of some GPUs, and whether there are others."""
+    wrong = [row for row in rows if row.xid_events]
+    known = sorted({code for row in wrong if not isinstance(row.xid_codes, Unknown) for code in row.xid_codes})
+    codes = f"code{'s' * (len(known) != 1)} {', '.join(map(str, known))}" if known else ""
+    unknown = next((row.codes for row in wrong if isinstance(row.xid_codes, Unknown)), "")
+    return "; others: ".join(filter(None, (codes, unknown)))
 
 
 def health_words(health: HealthAnalysis) -> str:

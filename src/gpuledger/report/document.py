@@ -51,6 +51,24 @@ class KeyFigure:
     unknown: bool = False
 
 
+class Naming(str):
+    """Text that names GPUs. `gpus`: where each name starts and ends, and which device it is, for pages that link it."""
+
+    __slots__ = ("gpus",)
+    gpus: tuple[tuple[int, int, str], ...]
+
+    def __new__(cls, text: str, gpus: Sequence[tuple[int, int, str]] = ()) -> Naming:
+        """The text, with the places of its names."""
+        made = super().__new__(cls, text)
+        made.gpus = tuple(gpus)
+        return made
+
+    def within(self, before: str, after: str) -> Naming:
+        """The same as a part of a longer text."""
+        at = len(before)
+        return Naming(f"{before}{self}{after}", [(start + at, end + at, device) for start, end, device in self.gpus])
+
+
 @dataclass(frozen=True)
 class Prose:
     """A paragraph."""

@@ -21,6 +21,9 @@ from gpuledger.report.tables import Table, TableKind, build_table, field_of
 from gpuledger.report.written import STYLES, write
 from gpuledger.units import Bounds, Range, Unknown
 
+GPUS = "GPUs"
+COUNTED_ONCE = "a GPU cut into MIG slices counts once"
+
 
 class FigureKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A key figure: where it is in the statement and how it is written.
@@ -47,19 +50,27 @@ class SectionKind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Outline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A whole document: its tables by name, its sections in order."""
+    """A whole document: its tables by name, its sections in order. `devices`: where the rows of single devices are."""
 
     version: int
     figures: tuple[FigureKind, ...]
     sections: tuple[SectionKind, ...]
     glossary: tuple[dict[Literal["term", "meaning"], str], ...]
     tables: dict[str, TableKind]
+    devices: str = ""
 
     def table(self, name: str, statement: object, places: int | None = None) -> Table:
         """The table called `name`, filled from a statement."""
         if name not in self.tables:
             raise UnknownName("table", name, self.tables)
-        return build_table(name, self.tables[name], statement, places)
+        made = build_table(name, self.tables[name], statement, places)
+        if GPUS in made.heads and self._has_slices(statement):
+            return replace(made, caption=f"{made.caption}; {COUNTED_ONCE}")
+        return made
+
+    def _has_slices(self, statement: object) -> bool:
+        rows: Any = field_of(statement, self.devices) if self.devices else ()
+        return any(row.gpu_instance_id for row in rows)
 
     def key_figures(self, statement: object) -> list[KeyFigure]:
         """The key figures, filled from a statement."""
@@ -132,7 +143,8 @@ def owner_table(document: str, statement: object, by: By | None, places: int | N
     made = load_outline(document).table(TABLE, statement, places)
     heads = (by.value.capitalize(), *made.heads[1:])
     note = f"{made.note} {_NOT_RECORDED.format(by=by.value)}".strip()
-    return [replace(made, caption=f"By {by.value}", heads=heads, note=note, screen_rows=SCREEN_ROWS)]
+    caption = made.caption.replace("By owner", f"By {by.value}", 1)
+    return [replace(made, caption=caption, heads=heads, note=note, screen_rows=SCREEN_ROWS)]
 
 
 def owner_blocks(document: str, statement: object, by: By | None, shown: frozenset[By]) -> list[Block]:

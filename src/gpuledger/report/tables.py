@@ -148,7 +148,7 @@ def _csv_cell(column: str, value: Any) -> Any:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple):
-        return "; ".join(value)
+        return "; ".join(map(str, value))
     return float(value) if column.endswith("_pct") and isinstance(value, Decimal) else plain(value)
 
 

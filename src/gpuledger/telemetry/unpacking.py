@@ -52,15 +52,29 @@ def is_utf16(first: bytes) -> bool:
     return first.startswith((b"\xff\xfe", b"\xfe\xff"))
 
 
-def not_utf8(path: Path) -> FileFault:
-    """The fault for text in another encoding, which is named where its first bytes show it."""
+def not_utf8(path: Path, at: int | None = None) -> FileFault:
+    """The fault for text in another encoding, which is named where its first bytes show it.
+
+    `at`: where in the unpacked file it is found, if that is known; the fault then names the line.
+    """
     try:
         wide = is_utf16(first_bytes(path, 2))
     except OSError as error:
         return FileFault(path, f"it cannot be unpacked: {error}", hint="copy or export the file again")
     recoded = f"iconv -f {'UTF-16' if wide else 'LATIN1'} -t UTF-8 {shlex.quote(str(path))} > utf8.csv"
     hint = "unpack it and save it as UTF-8" if packing(path) else f"save it as UTF-8: {recoded}"
-    return FileFault(path, "it is UTF-16, not UTF-8 text" if wide else "it is not UTF-8 text", hint=hint)
+    where = "it" if at is None else f"line {_line_at(path, at):,}"
+    return FileFault(path, "it is UTF-16, not UTF-8 text" if wide else f"{where} is not UTF-8 text", hint=hint)
+
+
+def _line_at(path: Path, at: int) -> int:
+    """The number of the line that holds a byte of the unpacked file."""
+    before, left = 0, at
+    with open_plain(path) as stream:
+        while left and (block := stream.read(min(left, 1 << 22))):
+            before += block.count(b"\n")
+            left -= len(block)
+    return before + 1
 
 
 def text_lines(path: Path, *, ends: bool = False) -> Iterator[str]:

@@ -251,7 +251,10 @@ class Top(App[None]):
         def load() -> None:
             history: History | Unknown
             try:
-                history = self._source.history(gpu.device)
+                if gpu.state == "no data" and isinstance(gpu.util_pct, Unknown):
+                    history = gpu.util_pct
+                else:
+                    history = self._source.history(gpu.device)
             except GpuledgerError as error:
                 history = Unknown(error.message)
             if self.is_running:

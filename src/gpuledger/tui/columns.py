@@ -26,7 +26,7 @@ _LITTLE, _CENT = Decimal("0.05"), Decimal("0.01")
 _STYLES: dict[Condition, str] = {
     "matrix": "green", "vector": "green", "memory": "green", "capped": "cyan", "busy": "green", "light": "yellow",
     "waiting": "yellow", "idle": "red", "held": "bold red", "lost": "bold reverse red", "unknown": "dim",
-    "reading": "dim",
+    "reading": "dim", "no data": "dim",
 }  # fmt: skip
 
 

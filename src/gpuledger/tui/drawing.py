@@ -31,8 +31,9 @@ def head(fleet: Fleet, shown: Sequence[GpuNow]) -> Text:
         many += f" ({count(total.rows, 'row')})"
     lost = sum(gpu.state == "lost" for gpu in shown)
     many += f", {lost:,} lost" if lost else ""
-    window = f"{fleet.window_s:.0f} s" if fleet.window_s < 120 else f"{fleet.window_s / 60:.0f} min"
-    when = f"{utc(fleet.at_ms):%Y-%m-%d %H:%M:%S} UTC"
+    short = fleet.window_s < 120
+    window = f"{fleet.window_s:.0f} s" if short else f"{fleet.window_s / 60:.0f} min"
+    when = f"{utc(fleet.at_ms):{'%Y-%m-%d %H:%M:%S' if short else '%Y-%m-%d %H:%M'}} UTC"
     first = f"{visible(fleet.source)}  {many}  average of {window} to {when}"
     out = Text(first, no_wrap=True, overflow="ellipsis")
     if not shown:
@@ -118,7 +119,23 @@ def nothing(fleet: Fleet, text: str) -> str:
 
 
 def facts(gpu: GpuNow) -> Iterator[tuple[str, str]]:
-    """Everything about one GPU that has no column, or more to say than a cell holds."""
+    """Everything about one GPU that has no column, or more to say than a cell holds; a reason is given once."""
+    whys, said = {figure.why for figure in vars(gpu).values() if isinstance(figure, Unknown)}, set()
+    for title, text in _facts(gpu):
+        for why in whys:
+            first, found, rest = text.partition(why)
+            if found:
+                head = "" if why in said else first + found
+                text = head + _without(rest if head else text, why)  # noqa: PLW2901
+                said.add(why)
+        yield title, text
+
+
+def _without(text: str, why: str) -> str:
+    return text.replace(f" ({why})", "").replace(f": {why}", "")
+
+
+def _facts(gpu: GpuNow) -> Iterator[tuple[str, str]]:
     yield "GPU", f"{gpu.gpu_model or 'model unknown'}, {gpu.device}"
     yield "state", gpu.state
     found = gpu.realized_pct

@@ -1,7 +1,4 @@
-"""What does one look at the fleet show? The statements of a short window, joined by device.
-
-The figures are those of `analyze` and `audit` over that window: the same lines, the same prices, the same waste.
-"""
+"""What does one look at the fleet show, GPU by GPU and in all?"""
 
 from __future__ import annotations
 
@@ -10,23 +7,16 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Literal
 
-from gpuledger.catalog.thresholds import load_thresholds
-from gpuledger.cost.build import Terms, cost_statement, prices_of
-from gpuledger.cost.judged import known_waste
+from gpuledger.cost.build import Terms, prices_of
 from gpuledger.cost.pricing import Price, PriceChoice, PriceUsed, price_for
-from gpuledger.cost.statement import GpuCost, Times
-from gpuledger.efficiency.build import efficiency_statement
-from gpuledger.efficiency.lately import Lately, Mode, lately
+from gpuledger.efficiency.lately import Mode
 from gpuledger.efficiency.naming import Placed, gpu_name, sort_name
-from gpuledger.efficiency.statement import GpuRow
 from gpuledger.encode import Json, iso
-from gpuledger.lake.batch import board_of, device_name
-from gpuledger.lake.layout import Lake
-from gpuledger.ledger.read.scope import Scope
+from gpuledger.lake.batch import board_of
 from gpuledger.units import MS_PER_S, Range, Unknown
 
 Figure = float | Unknown
-Condition = Mode | Literal["lost", "reading"]
+Condition = Mode | Literal["lost", "reading", "no data"]
 Recent = Mapping[str, Sequence[float | None]]
 _NO_PROCESSES = Unknown("a lake does not hold processes; gpuledger top --device nvml shows those of this machine")
 
@@ -167,20 +157,6 @@ def _power(gpus: Sequence[GpuNow]) -> Figure:
     return sum(watts.values()) if watts else Unknown("not known of any GPU")
 
 
-def look(lake: Lake, scope: Scope, terms: Terms, source: str, at_ms: int, window_s: float) -> Fleet:
-    """The fleet of a posted lake over a window that has samples."""
-    calibration = terms.get("calibration")
-    stated = efficiency_statement(lake, scope, thresholds=load_thresholds(None), calibration=calibration)
-    cost, doing = cost_statement(lake, scope, **terms), lately(lake, scope)
-    costs = {device_name(c.gpu_uuid, c.gpu_instance_id): c for c in cost.by_gpu}
-    gpus = []
-    for row in stated.per_gpu:
-        device = device_name(row.gpu_uuid, row.gpu_instance_id)
-        if device in doing:
-            gpus.append(_now(row, doing[device], costs.get(device)))
-    return Fleet(source, at_ms, window_s, by_place(gpus), cost.prices)
-
-
 def by_place(gpus: Sequence[GpuNow]) -> tuple[GpuNow, ...]:
     """GPUs by host and index."""
     return tuple(sorted(gpus, key=lambda gpu: gpu.place))
@@ -189,29 +165,6 @@ def by_place(gpus: Sequence[GpuNow]) -> tuple[GpuNow, ...]:
 def with_recent(fleet: Fleet, recent: Recent) -> Fleet:
     """The fleet with what each GPU did before."""
     return replace(fleet, gpus=tuple(replace(g, recent=tuple(recent.get(g.device, ()))) for g in fleet.gpus))
-
-
-def _now(row: GpuRow, doing: Lately, cost: GpuCost | None) -> GpuNow:
-    means, unpaid = row.means, Unknown("nothing was paid for it in this window")
-    rate = unpaid if cost is None else cost.usd_per_h
-    return GpuNow(
-        doing.device, gpu_name(row, row.gpu_instance_id), sort_name(row), row.host, row.gpu_model, doing.mode,
-        means.gpu_util_pct, means.rfu_counters_pct, means.power_w, doing.limit_w, doing.memory_used_bytes,
-        doing.memory_bytes, doing.clock_mhz, doing.temp_max_c, rate,
-        unpaid if cost is None else _waste(rate, cost.times), "" if cost is None else cost.price_words, doing.owners,
-    )  # fmt: skip
-
-
-def _waste(rate: Decimal | Unknown, times: Times) -> Waste | Unknown:
-    """The rate's parts, by the time that was observed."""
-    if isinstance(rate, Unknown):
-        return rate
-    each = times.each()
-    seen_ms = times.paid_ms - each["unobserved"]
-    lost_ms = known_waste(times)
-    if isinstance(lost_ms, Unknown):
-        return lost_ms
-    return Waste(rate * lost_ms / seen_ms, rate * each["unrated"] / seen_ms)
 
 
 def blank(device: str, placed: Placed, instance: str | None, model: str | None, state: Condition, why: str) -> GpuNow:

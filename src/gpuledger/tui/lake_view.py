@@ -19,7 +19,8 @@ from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.scope import UNALLOCATED, Scope, owner_name
 from gpuledger.ledger.read.window import end_ms, last_of, newest_ms
 from gpuledger.live.alerts.devices import newest_devices
-from gpuledger.tui.fleet import Fleet, GpuNow, blank, by_place, look, with_price, with_recent
+from gpuledger.tui.fleet import Fleet, GpuNow, blank, by_place, with_price, with_recent
+from gpuledger.tui.looking import look
 from gpuledger.tui.sources import History, Point
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_S, known, utc, utc_day
 

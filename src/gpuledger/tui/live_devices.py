@@ -31,7 +31,8 @@ from gpuledger.ledger.read.scope import Scope
 from gpuledger.recording.live_parts import Batch, LiveParts
 from gpuledger.recording.ownership import Ownership
 from gpuledger.recording.runs import Holder
-from gpuledger.tui.fleet import Condition, Fleet, GpuNow, Running, blank, by_place, listed_price, look, with_recent
+from gpuledger.tui.fleet import Condition, Fleet, GpuNow, Running, blank, by_place, listed_price, with_recent
+from gpuledger.tui.looking import look
 from gpuledger.tui.sources import History, Looks
 from gpuledger.units import MS_PER_S, Unknown
 
@@ -166,6 +167,7 @@ class LiveDevices:
                 yield self._silent(device, report)
             else:
                 yield replace(found, processes=self._processes(device))
+        yield from (gpu for gpu in seen if gpu.state == "no data")
 
     def _silent(self, device: Device, report: DeviceReport | None) -> GpuNow:
         """A device without rows; what it costs is known all the same."""

@@ -27,9 +27,11 @@ from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.efficiency.gpu_history import device_owners, gpu_history, recent_util
 from gpuledger.efficiency.statement import EfficiencyStatement
+from gpuledger.efficiency.xid_codes import with_codes
 from gpuledger.errors import GpuledgerError, LakeError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake
+from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.owners import dimension
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import Window, newest_ms, scope_of
@@ -175,7 +177,10 @@ class LiveLake:
 
         def make() -> OneGpu:
             history = gpu_history(self.lake, self.scope(filters), device)
-            return one_gpu(history, self.audit(filters), self.efficiency(filters))
+            made = self.efficiency(filters)
+            books = Books(self.lake, self.scope(filters), load_thresholds(None))
+            health = with_codes(made.health, books, {history.gpu_uuid})
+            return one_gpu(history, self.audit(filters), replace(made, health=health))
 
         return self.once("gpu", filters, make, None, device)
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment
 
@@ -42,6 +42,10 @@ class Asked:
         written = urlencode([(k, v) for k, v in pairs if v != ""])
         return f"?{written}" if written else ""
 
+    def gpu_href(self, device: str) -> str:
+        """Where the page of a GPU is, with the same filters."""
+        return f"/gpus/{quote(device, safe='')}{self.query()}"
+
 
 def page(
     document: Document, asked: Asked, status: Status, names: Mapping[str, Sequence[str]], default_last: str = "all",
@@ -65,7 +69,7 @@ def _render(template: str, asked: Asked, status: Status, names: Mapping[str, Seq
     document = more.get("document")
     made = _templates().get_template(template)
     text = made.render(
-        asked=asked, status=status, names=names, pages=PAGES, version=__version__,
+        asked=asked, gpu_href=asked.gpu_href, status=status, names=names, pages=PAGES, version=__version__,
         long=document is not None and len(document.headline) > LONG_HEADLINE, **more,
     )  # fmt: skip
     return visible(text, lines=True)

@@ -76,7 +76,8 @@ def slices_of(gpu_key: str) -> tuple[Slice, ...] | Unknown:
     """The profiles of a GPU of the catalog, smallest first."""
     board = _file().gpus.get(gpu_key)
     if board is None:
-        return Unknown(f"{gpu_key} is not among the GPUs that support MIG")
+        name = load_gpus()[gpu_key].name if gpu_key in load_gpus() else gpu_key
+        return Unknown(f"{name} is not among the GPUs that support MIG")
     shape = _file().shapes[board.shape]
     names: tuple[str | None, ...] = board.names or (None,) * len(shape.profiles)
     return tuple(

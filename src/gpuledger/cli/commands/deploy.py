@@ -49,7 +49,7 @@ def command(screen: Screen, kind: str, out: Path | None, force: bool, **given: A
     from gpuledger.times import length_ms
 
     check_rates(given["hz"], 1.0)
-    if not 1000 <= length_ms(given["every"]) <= 3_600_000:
+    if not 1000 <= length_ms(given["every"], bare="s") <= 3_600_000:
         raise InputError(f"cannot ship every {given['every']}", hint="give 1s to 1h; 10m is usual")
     place = Place(**{name: value for name, value in given.items() if value is not None})
     if out is None:

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from gpuledger.cli.carbon_options import carbon_options
-from gpuledger.cli.options import lake_option
+from gpuledger.cli.options import Pause, lake_option
 from gpuledger.cli.price_options import inventory_option, price_of
 from gpuledger.errors import GpuledgerError, InputError, MissingExtra
 
@@ -31,19 +31,15 @@ MOST_FILES = 65_536
 @click.option("--name", "names", multiple=True, metavar="HOST", help="A host name viewers use; repeatable.")
 @click.option("--last", default="", metavar="LENGTH", help="Window pages start with (7d, 24h).  [default: all]")
 @click.option(
-    "--every",
-    "every_s",
-    type=click.FloatRange(0.1),
-    default=2.0,
-    show_default=True,
-    help="Seconds between looks for new samples.",
-)
+    "--every", "every_ms", type=Pause("0.1s", "1h"), metavar="LENGTH", default="2s", show_default=True,
+    help="Time between looks for new samples (5, 5s, 2m).",
+)  # fmt: skip
 @inventory_option
 @carbon_options
 @click.option("--price", "prices", multiple=True, metavar="[GPU=]USD", help="Dollars per GPU-hour; repeatable.")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
 def command(
-    lake_dir: Path, host: str, port: int, token: str | None, names: tuple[str, ...], last: str, every_s: float,
+    lake_dir: Path, host: str, port: int, token: str | None, names: tuple[str, ...], last: str, every_ms: int,
     inventory: tuple[Path, ...], prices: tuple[str, ...], quiet: bool, carbon: dict[str, Any],
 ) -> None:  # fmt: skip
     """Serve a live dashboard, a JSON API and metrics of a lake.
@@ -78,7 +74,7 @@ def command(
         maker.check()
         _allow_viewers()
         bound = listening.getsockname()[1]
-        app = create_app(maker, token=token, hosts=_hosts(host, names), every_s=every_s, stale_ms=_stale_ms())
+        app = create_app(maker, token=token, hosts=_hosts(host, names), every_s=every_ms / 1000, stale_ms=_stale_ms())
         if not quiet:
             shown = host if alone or names else socket.gethostname()
             address = f"http://{names[0] if names else shown}:{bound}/"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpuledger.cli.options import LAKE, screen_options
+from gpuledger.cli.options import LAKE, Pause, screen_options
 from gpuledger.cli.price_options import inventory_option, price_of
 from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError, MissingExtra
@@ -36,13 +36,9 @@ _LONGEST_S = 10.0
     "--last", type=length_ms, metavar="LENGTH", help="With --lake: window before the newest sample.  [default: 1h]"
 )
 @click.option(
-    "--every",
-    "every_s",
-    type=click.FloatRange(0.5, 3600),
-    default=2.0,
-    show_default=True,
-    help="Seconds between updates.",
-)
+    "--every", "every_ms", type=Pause("0.5s", "1h"), metavar="LENGTH", default="2s", show_default=True,
+    help="Time between updates (5, 5s, 2m).",
+)  # fmt: skip
 @click.option("--sort", type=click.Choice(SORTS), default="waste", show_default=True, help="Order of the GPUs.")
 @click.option("--filter", "words", default="", metavar="WORDS", help="Only GPUs with these words in a name or state.")
 @inventory_option
@@ -50,7 +46,7 @@ _LONGEST_S = 10.0
 @click.option("--once", is_flag=True, help="Print one table and exit; the default without a terminal.")
 @screen_options
 def command(
-    screen: Screen, device: str | None, lake_dir: Path | None, last: int | None, every_s: float, sort: Sort, words: str,
+    screen: Screen, device: str | None, lake_dir: Path | None, last: int | None, every_ms: int, sort: Sort, words: str,
     inventory: tuple[Path, ...], prices: tuple[str, ...], once: bool,
 ) -> int:  # fmt: skip
     """Watch GPUs live: work, watts, dollars and waste.
@@ -71,7 +67,7 @@ def command(
         if watched:
             from gpuledger.tui.app import Top
 
-            app = Top(source, every_s, sort, words)
+            app = Top(source, every_ms / 1000, sort, words)
             app.run()
             if app.failure is not None:
                 raise app.failure

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuledger.cli.options import lake_option, screen_options
+from gpuledger.cli.options import Pause, lake_option, screen_options
 from gpuledger.cli.price_options import inventory_option, price_of
 from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError, UnknownName
@@ -26,8 +26,8 @@ _ONE_OF = ("once", "dry_run", "listing", "silence", "end_silence")
 @click.command("watch")
 @lake_option
 @click.option("--once", is_flag=True, help="Look once, deliver what is due, and end: for cron.")
-@click.option("--every", "every_ms", type=length_ms, metavar="LENGTH", default="60s", show_default=True,
-              help="Time between looks.")  # fmt: skip
+@click.option("--every", "every_ms", type=Pause("0.1s", "1d"), metavar="LENGTH", default="60s", show_default=True,
+              help="Time between looks (30, 30s, 2m).")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show what would fire and who would be notified; write and send nothing.")
 @click.option("--list", "listing", is_flag=True, help="Show what fires, silences, and messages not delivered yet.")
 @click.option("--silence", metavar="PATTERN", help="Send nothing about these: idle_held:*, or namespace=ml-*.")

@@ -16,10 +16,11 @@ from gpuledger.live.alerts.silence import Silence, quiet_until
 
 @dataclass(frozen=True)
 class Pending:
-    """A key beyond its limit, not yet for long enough."""
+    """A key beyond its limit, not yet for long enough. `for_ms`: up to its newest measurement."""
 
     key: str
     since_ms: int
+    for_ms: int
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ def standing(journal: Journal, now_ms: int, **more: Any) -> Standing:
     firing = journal.firing()
     quiet = frozenset(e.key for e in firing if quiet_until(e, silences, now_ms) is not None)
     held = sorted(journal.held().items())
-    pending = tuple(Pending(key, h.since_ms) for key, h in held if h.phase is Phase.PENDING)
+    pending = tuple(Pending(key, h.since_ms, h.seen_ms - h.since_ms) for key, h in held if h.phase is Phase.PENDING)
     return Standing(now_ms, tuple(firing), quiet, pending, tuple(silences), tuple(mailboxes(journal)), **more)
 
 

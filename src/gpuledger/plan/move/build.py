@@ -24,7 +24,8 @@ from gpuledger.cost.statement import CostStatement
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.plan.market import Market
-from gpuledger.plan.move.holdings import NOTHING_PAID, clouds_of, read_fleet
+from gpuledger.plan.move.boards import assumed
+from gpuledger.plan.move.holdings import NOTHING_PAID, Fleet, clouds_of, read_fleet
 from gpuledger.plan.move.statement import WELL_OPTIMIZED, HoldingPlan, LakePlan, NamespacePlan
 from gpuledger.plan.move.verdict import plan_holding, settings_file
 from gpuledger.settings import changed
@@ -54,11 +55,10 @@ def migrate_from_lake(
         today, own=own, clouds=clouds, regions=regions, clouds_from=rules.smaller.clouds_from
     )  # fmt: skip
     fleet = read_fleet(lake, scope or Scope(), rules, **paying)
-    cost = fleet.cost
     plans = [
         plan_holding(h, rules, where if anywhere else where.within(clouds_of(h)), fleet.month) for h in fleet.holdings
     ]
-    return _whole(cost, plans, today, assumptions(cost, rules, where, anywhere=anywhere))
+    return _whole(fleet.cost, plans, today, assumptions(fleet, rules, where, anywhere=anywhere))
 
 
 def _whole(cost: CostStatement, plans: Sequence[HoldingPlan], today: dt.date, assumed: Iterable[str]) -> LakePlan:
@@ -122,6 +122,9 @@ def headline(spaces: Sequence[NamespacePlan], total: Mapping[str, Any]) -> str:
     left_out = f" {unpriced} GPU{'s' * (unpriced != 1)} without a price not included." if unpriced else ""
     moving = [(s.saving_month.middle_usd, s) for s in spaces if not isinstance(s.saving_month, Unknown)]
     worth = [(amount, s) for amount, s in moving if amount > 0]
+    unpriced_moves = [s for s in spaces if isinstance(s.saving_month, Unknown) and any(h.move for h in s.holdings)]
+    if unpriced_moves:
+        left_out += f" Of those {unpriced_moves[0].namespace}: {unpriced_moves[0].verdict}."
     if not worth:
         return f"${now:,.0f} per month: {WELL_OPTIMIZED}, or no move carries the demand for less.{left_out}"
     first = max(worth, key=lambda pair: (pair[0], pair[1].namespace))[1]
@@ -156,8 +159,9 @@ def not_known(plans: Sequence[HoldingPlan]) -> Iterator[tuple[str, str]]:
                 yield f"{figure} of {what}", value.why
 
 
-def assumptions(cost: CostStatement, limits: Limits, market: Market, *, anywhere: bool) -> Iterator[str]:
+def assumptions(fleet: Fleet, limits: Limits, market: Market, *, anywhere: bool) -> Iterator[str]:
     """Every choice that changes a figure."""
+    cost = fleet.cost
     if not isinstance(rate := cost.projection, Unknown) and rate.projection_basis.sparse:
         yield f"dollars per month: {rate.projection_basis.words}"
     ratios = {
@@ -166,6 +170,7 @@ def assumptions(cost: CostStatement, limits: Limits, market: Market, *, anywhere
     }  # fmt: skip
     for words in settings_file().assumptions:
         yield words.format(**{name: f"{100 * ratio:.0f}" for name, ratio in ratios.items()})
+    yield from assumed(holding.gpu for holding in fleet.holdings)
     if market.clouds or market.regions:
         yield f"moves only to {', '.join((*market.clouds, *market.regions))}"
     elif not anywhere:

@@ -12,6 +12,7 @@ from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.gpus.mig import Slice, slices_of, smallest_slice
 from gpuledger.plan.move.demand import Load
 from gpuledger.plan.packing import Parcel
+from gpuledger.telemetry.series.exporters import fields_of
 from gpuledger.units import Unknown
 
 
@@ -24,11 +25,7 @@ class Misfit:
     remedy: str
 
 
-NOT_BUSY = Misfit(
-    "not measured",
-    "neither engine activity nor utilization is recorded, so how busy it is remains unknown",
-    "record DCGM_FI_DEV_GPU_UTIL or DCGM_FI_PROF_GR_ENGINE_ACTIVE",
-)
+TRY_ONE = "run it on one of them and compare"
 # A bridge joins two cards; a switch joins all GPUs of a board.
 BRIDGED = 2
 
@@ -42,9 +39,9 @@ def works_together(load: Load, limits: Limits) -> bool:
 def same_gpu(load: Load, limits: Limits) -> Parcel | Misfit:
     """The load on the GPU it has, next to others."""
     if isinstance(load.memory_max_bytes, Unknown):
-        return Misfit("not measured", load.memory_max_bytes.why, "record framebuffer memory (DCGM_FI_DEV_FB_USED)")
+        return Misfit("not measured", load.memory_max_bytes.why, _record_memory(load))
     if not load.busy_known:
-        return NOT_BUSY
+        return _not_busy(load)
     card = 1.0 if isinstance(load.gpu, Unknown) else load.gpu.memory_bytes.value
     room = card * (1 - limits.smaller.memory_margin_ratio)
     memory = load.memory_max_bytes / room
@@ -113,6 +110,22 @@ RECORD_THEM = "record pipe, DRAM and framebuffer counters (DCGM PROF fields or G
 MORE_BANDWIDTH = "choose a GPU with more memory bandwidth, or use larger batches"
 
 
+def _vendor(load: Load) -> str:
+    return "" if isinstance(load.gpu, Unknown) else load.gpu.vendor
+
+
+def _not_busy(load: Load) -> Misfit:
+    fields = (fields_of(_vendor(load), (column,)) for column in ("gpu_util_ratio", "engine_ratio"))
+    names = " or ".join(name for found in fields for name in found) or "its utilization"
+    why = "neither engine activity nor utilization is recorded, so how busy it is remains unknown"
+    return Misfit("not measured", why, f"record {names}")
+
+
+def _record_memory(load: Load) -> str:
+    names = ", ".join(fields_of(_vendor(load), ("fb_used_bytes",)))
+    return f"record framebuffer memory ({names})" if names else "record memory in use"
+
+
 def _refuses(load: Load, other: Gpu, limits: Limits) -> Iterator[Misfit]:
     """What rules the other GPU out whatever its speed, the plainest reason first."""
     gpu, needs = load.gpu, load.needs
@@ -123,10 +136,10 @@ def _refuses(load: Load, other: Gpu, limits: Limits) -> Iterator[Misfit]:
     if load.sliced:
         yield Misfit("sliced", "it runs on a slice, whose demand is not that of a board", "plan with whole GPUs")
     if not load.busy_known:
-        yield NOT_BUSY
+        yield _not_busy(load)
     for figure in (load.memory_max_bytes, needs, load.working_dram_bytes_per_s):
         if isinstance(figure, Unknown):
-            yield Misfit("not measured", figure.why, RECORD_THEM)
+            yield Misfit("not measured", figure.why, RECORD_THEM if _vendor(load) == "NVIDIA" else TRY_ONE)
     if load.precision and load.precision not in other.peak_tflops:
         yield Misfit("precision", f"{other.name} has no {load.precision}", "choose a newer GPU, or another precision")
     if not isinstance(needs, Unknown) and isinstance(pipes := filled(needs, other), Unknown):

@@ -9,10 +9,11 @@ from decimal import Decimal
 from typing import Any, TypeVar
 
 from gpuledger.advice.case import Case
-from gpuledger.advice.offers import MATTERS_FROM_RATIO, PIPES_NOT_RECORDED, Need
+from gpuledger.advice.offers import MATTERS_FROM_RATIO, Need, pipes_not_recorded
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.gpus.facts import VECTOR_PRECISIONS
 from gpuledger.cost.statement import Bucket
+from gpuledger.lake.batch import board_of
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.physics.evidence import ModelFacts
@@ -116,7 +117,7 @@ def _needs(row: Mapping[str, Any], gpu: Gpu | Unknown) -> tuple[Need, ...] | Unk
     if isinstance(gpu, Unknown):
         return gpu
     if not _pipes_recorded(row):
-        return PIPES_NOT_RECORDED
+        return pipes_not_recorded(gpu)
     if row["done_high"] is None:
         return Unknown(f"the catalog cannot rate the pipes of {gpu.name}")
     if row["need_fp64"] is None and (row["fp64_working"] or 0.0) >= MATTERS_FROM_RATIO:
@@ -144,7 +145,7 @@ def _work(row: Mapping[str, Any], facts: ModelFacts) -> tuple[Evidence, tuple[fl
         ceiling = peak * min(row["pif"], 1.0)
         return "power", (0.0, ceiling, ceiling), peak * min(row["pif_p95"], 1.0)
     if row["work_ms"]:
-        return "none", PIPES_NOT_RECORDED, PIPES_NOT_RECORDED
+        return "none", pipes_not_recorded(facts.gpu), pipes_not_recorded(facts.gpu)
     why = Unknown("neither pipe counters nor power are recorded")
     return "none", why, why
 
@@ -187,7 +188,7 @@ def measured(holding: Holding) -> Measured:
     tflops = _all([load.tflops for load in loads])
     ends = tuple(tflops if isinstance(tflops, Unknown) else sum(each[end] for each in tflops) for end in range(3))
     return Measured(
-        gpus=len(loads) or len(holding.paid),
+        gpus=len({load.board for load in loads} or {board_of(device) for device in holding.paid}),
         observed_h=observed,
         busy_gpu_h=busy_h,
         busy_ratio=busy_h / observed if observed else 0.0,

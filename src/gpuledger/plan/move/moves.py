@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from gpuledger.advice.limits import Limits
@@ -14,6 +14,7 @@ from gpuledger.advice.rule import Range
 from gpuledger.catalog.gpus import Gpu, load_gpus
 from gpuledger.catalog.gpus.mig import Slice, slices_of
 from gpuledger.plan.market import Market, PriceBasis
+from gpuledger.plan.move.boards import bought, kept, rounded_words, whole_boards
 from gpuledger.plan.move.carry import Misfit, other_gpu, pipes_filled, same_gpu, slice_for, works_together
 from gpuledger.plan.move.demand import Holding, Load
 from gpuledger.plan.move.statement import Kind, RefusedMove
@@ -100,14 +101,29 @@ def _fewer(holding: Holding, gpu: Gpu, limits: Limits) -> Claim | Misfit:
         packed = _copies(holding.loads, packed, limits, fulls)
     if packed.gpus[1] >= n:
         return _no_room(holding, limits)
+    after = tuple(kept(n, gpus, gpu) for gpus in packed.gpus)
+    if after[1] >= n:
+        why = f"{packed.gpus[1]} of {n} dies would do, but {whole_boards(gpu)}"
+        return Misfit("boards", why, "free the rest of a board: shift work to quiet hours")
+    packed = replace(packed, gpus=(after[0], after[1], after[2]))
     gains = [1 - (gpus + stay) / n for gpus, stay in zip(packed.gpus, packed.stay, strict=True)]
     reasons = ["loads that share a card can be in each other's way in their busy hours"]
     if holding.serves:
         reasons.append("the servers are taken for copies of one; if they are not, their memory adds up")
     busy = sum(load.busy_hours_ratio for load in holding.loads)
-    fits = f"{n} GPUs are busy as {busy:.1f} in their busy hours; {packed.gpus[1]} would do"
+    fits = f"{n} GPUs are busy as {busy:.1f} in their busy hours; {packed.gpus[1]} would do{rounded_words([gpu])}"
     devices = tuple(load.device for load in holding.loads)
     return Claim("fewer", gpu, devices, packed.gpus, Range.of(*gains), fits, tuple(reasons))
+
+
+def _whole(packed: _Packed, gpu: Gpu | Unknown, other: Gpu, place: Place, fulls: Settings) -> _Packed:
+    """Loads move by whole boards of the present GPU, to whole boards of the other."""
+    if isinstance(gpu, Gpu) and (left := len(packed.moved) % gpu.dies):
+        stays = Misfit("boards", whole_boards(gpu), "move all dies of its boards together")
+        again = _pack(packed.moved[:-left], place, fulls)
+        packed = replace(again, misfits=(*packed.misfits, *[stays] * left))
+    low, middle, high = (bought(n, other) for n in packed.gpus)
+    return replace(packed, gpus=(low, middle, high))
 
 
 def _copies(loads: Sequence[Load], packed: _Packed, limits: Limits, fulls: Settings) -> _Packed:
@@ -138,7 +154,8 @@ def _no_room(holding: Holding, limits: Limits) -> Misfit:
 def _slices(holding: Holding, gpu: Gpu, limits: Limits) -> Claim | Misfit:
     fulls, n = settings(limits), len(holding.loads)
     if isinstance(found := slices_of(gpu.key), Unknown):
-        return Misfit("no MIG", found.why, "choose A100, A30, H100 or newer; or share by MPS")
+        nvidia = gpu.vendor == "NVIDIA"
+        return Misfit("no MIG", found.why, "choose A100, A30, H100 or newer; or share by MPS" if nvidia else "")
 
     def place(load: Load, i: int) -> Parcel | Misfit:
         part = slice_for(load, limits, fulls[i])
@@ -187,7 +204,7 @@ def carry_on(holding: Holding, other: Gpu, limits: Limits, market: Market) -> Ca
     def place(load: Load, i: int) -> Parcel | Misfit:
         return other_gpu(load, other, limits, fulls[i], cautious=i == 0, linked=linked)
 
-    packed = _pack(holding.loads, place, fulls)
+    packed = _whole(_pack(holding.loads, place, fulls), holding.gpu, other, place, fulls)
     if not packed.moved:
         return packed.wrong
     price = market.price(other, all_offers=holding.by_market)
@@ -251,7 +268,7 @@ def _fits(
     compute = ", ".join(p.words for p in pipes) or "hardly any compute"
     fits = (
         f"at most {most / 1e9:.0f} of {other.memory_bytes.value / 1e9:.0f} GB; at work up to {compute} "
-        f"and {traffic / 1e9:,.0f} of {wide / 1e9:,.0f} GB/s"
+        f"and {traffic / 1e9:,.0f} of {wide / 1e9:,.0f} GB/s{rounded_words([holding.gpu, other])}"
     )
     return fits, tuple(reasons), strained
 

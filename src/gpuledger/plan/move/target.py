@@ -125,7 +125,7 @@ def migrate_to(
         after_month=after,
         change_month_usd=_change(now, after),
         rows=tuple(rows),
-        assumptions=tuple(_assumed(assumptions(fleet.cost, rules, where, anywhere=anywhere))),
+        assumptions=tuple(_assumed(assumptions(fleet, rules, where, anywhere=anywhere))),
         price_source=facts().source,
     )
 

@@ -42,7 +42,7 @@ from gpuledger.report.documents.efficiency import unknown_section
 from gpuledger.report.documents.inventory import inventory_sections, inventory_warnings
 from gpuledger.report.outline import TABLE, charts_of, load_outline, owner_blocks, owner_table
 from gpuledger.report.tables import Table
-from gpuledger.report.written import amount, gpus, loose, number, period
+from gpuledger.report.written import amount, capital, gpus, loose, number, period
 from gpuledger.units import MS_PER_S, Unknown
 
 NAME = "audit"
@@ -159,7 +159,7 @@ def first_steps(audit: AuditStatement, always: Sequence[str] = ALWAYS) -> list[B
     shown = [i for at, i in enumerate(_order(audit)) if at < FIRST or found[i].id in always]
     rest = len(found) - len(shown)
     more = f" ({rest} more below, with evidence and text to paste)" if rest > 0 and always else ""
-    steps = [f"{found[i].title}: {worth(found[i])}. {devices_named(found[i], audit)}." for i in shown]
+    steps = [devices_named(found[i], audit).within(f"{found[i].title}: {worth(found[i])}. ", ".") for i in shown]
     return [Heading(f"Do first{more}"), Bullets(steps, strong=True)]
 
 
@@ -208,8 +208,8 @@ def _recommendation(rank: int, r: Recommendation, marked: str, audit: AuditState
         meta += f"; excludes others ({r.exclusive})"
     blocks: list[Block] = [
         Heading(r.title, rank, marked),
-        Prose(f"{worth(r)}.", "strong"),
-        Prose(f"{meta}. {devices_named(r, audit)}.", "dim"),
+        Prose(f"{capital(worth(r))}.", "strong"),
+        Prose(devices_named(r, audit).within(f"{meta}. ", "."), "dim"),
         Prose(f"Why: {r.why}."),
         Code(r.change.text.rstrip(), r.change.language),
     ]

@@ -28,6 +28,7 @@ from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.plain_text import csv_text
 from gpuledger.report.adding import shares_adding_up
 from gpuledger.report.buckets import BucketKind, bucket_kinds
+from gpuledger.report.document import Naming
 from gpuledger.report.tables import csv_table
 from gpuledger.report.written import capital, device, money, number, percent, shares, usd
 from gpuledger.units import MS_PER_HOUR, Unknown, some
@@ -174,7 +175,7 @@ def where(r: Recommendation) -> str:
     return some(names, NAMED)
 
 
-def devices_named(r: Recommendation, audit: AuditStatement) -> str:
+def devices_named(r: Recommendation, audit: AuditStatement) -> Naming:
     """The GPUs a recommendation names, the most expensive waste first."""
     rows = audit.cost.gpu_rows
 
@@ -187,18 +188,27 @@ def devices_named(r: Recommendation, audit: AuditStatement) -> str:
 
     names = {name for t in r.targets for name in t.devices}
     first = nsmallest(NAMED, names, key=rank)
-    return f"GPUs: {some([shown_as(n) for n in first], NAMED, of=len(names))}" if names else "No GPU is named"
+    if not names:
+        return Naming("No GPU is named")
+    shown = [shown_as(name) for name in first]
+    places, end = [], 0
+    text = some(shown, NAMED, of=len(names))
+    for name, of_device in zip(shown, first, strict=True):
+        start = text.index(name, end)
+        end = start + len(name)
+        places.append((start, end, of_device))
+    return Naming(text, places).within("GPUs: ", "")
 
 
 def worth(r: Recommendation) -> str:
-    """What a recommendation saves by itself, in one line."""
+    """What a recommendation saves by itself, as a part of a line."""
     if r.lever is None:
-        return "No saving is claimed"
+        return "no saving is claimed"
     if isinstance(r.saving, Unknown):
-        return f"Dollars {r.month}"
+        return f"dollars unknown: {r.saving.why}"
     share = percent(float(r.saving.middle_pct))
     if isinstance(r.month, Unknown):
-        return f"Dollars {r.month}; {share} of the paid GPU-hours"
+        return f"dollars unknown: {r.month.why}; {share} of the paid GPU-hours"
     low, middle, high = (usd(v, 0) for v in (r.month.low_usd, r.month.middle_usd, r.month.high_usd))
     return f"{low} to {high} per month, likely {middle} ({share} of the bill)"
 

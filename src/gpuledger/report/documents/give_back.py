@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 
 from gpuledger.advice.idle_gpus import REASONS, GiveBack, IdleGpu, Left, NotJudged
+from gpuledger.catalog.gpus import find_gpu
 from gpuledger.encode import encode
+from gpuledger.plan.move.boards import assumed
 from gpuledger.report.document import Block, Bullets, Document, Prose, Section
 from gpuledger.report.documents import document_for
 from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table, whole_usd
-from gpuledger.report.written import gpus, instant, number, percent, period, tenth, usd
+from gpuledger.report.written import capital, gpus, instant, number, percent, period, tenth, usd
 from gpuledger.units import Unknown
 
 
@@ -59,6 +61,8 @@ def _notes(found: GiveBack) -> list[Prose]:
         out.append(
             Prose(f"{gpus(len(found.not_judged))} cannot be judged, so not listed: {'; '.join(each)}.", "warning")
         )
+    models = dict.fromkeys(row.gpu_model for row in found.give_back if row.gpu_model)
+    out += [Prose(f"{capital(words)}.", "warning") for words in assumed(find_gpu(model) for model in models)]
     out += _left(
         found.in_use, "idle for much of the time but work in between: schedule or share them (gpuledger audit)"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -10,7 +10,7 @@ from gpuledger import __version__
 from gpuledger.catalog.files import data_dir
 from gpuledger.plain_text import visible
 from gpuledger.report.charts import Drawing, drawing
-from gpuledger.report.document import Chart, Document
+from gpuledger.report.document import Chart, Document, Naming
 from gpuledger.report.render.pictures import page_svg
 from gpuledger.report.theme import Palette, load_theme
 from gpuledger.report.written import tie
@@ -71,9 +71,24 @@ def environment(*more: str) -> Environment:
         lstrip_blocks=True,
     )
     made.filters["tie"] = tie
+    made.filters["linked"] = linked
     made.globals["svg"] = lambda name, drawn: Markup(page_svg(name, drawn))  # noqa: S704
     made.globals["file"] = lambda name: Markup((folder / name).read_text(encoding="utf-8"))  # noqa: S704
     return made
+
+
+def linked(text: str, href: Callable[[str], str] | None) -> str:
+    """Text with a link for each GPU it names, where a page has an address for them."""
+    from markupsafe import Markup
+
+    if href is None or not isinstance(text, Naming):
+        return tie(text)
+    out, at = Markup(""), 0
+    for start, end, device in text.gpus:
+        name = Markup('<a class="device" href="{}" title="{}">{}</a>').format(href(device), device, text[start:end])
+        out += tie(text[at:start]) + name
+        at = end
+    return out + tie(text[at:])
 
 
 def _variables(palette: Palette) -> str:

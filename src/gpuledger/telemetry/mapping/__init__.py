@@ -110,7 +110,7 @@ def given(
 ) -> Given:
     """What a user said about files, in words."""
     said = {"host": host, "gpu_model": gpu_model}
-    at_ms, every_ms = None if at is None else instant_ms(at), None if every is None else length_ms(every)
+    at_ms, every_ms = None if at is None else instant_ms(at), None if every is None else length_ms(every, bare="s")
     return Given(at_ms, {name: text for name, text in said.items() if text}, every_ms)
 
 

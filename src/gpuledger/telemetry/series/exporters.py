@@ -34,11 +34,12 @@ class Exporter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One exporter as its data file describes it.
 
     `board`: the label that several devices may share where a board has more than one. `whole`: what the kind of a
-    partition reads on a device that is not partitioned.
+    partition reads on a device that is not partitioned. `vendor`: whose GPUs it is the usual exporter of.
     """
 
     name: str
     device: str
+    vendor: str = ""
     includes: str = ""
     prefixes: tuple[str, ...] = ("",)
     uuid_prefix: str = ""
@@ -87,12 +88,8 @@ def readings() -> dict[str, tuple[Reading, ...]]:
     """What each metric means, by its name; several meanings differ by their labels."""
     found: dict[str, tuple[Reading, ...]] = {}
     for exporter in exporters().values():
-        rules, blank_from = exporter.metrics, float("inf")
-        if exporter.includes:
-            shared = load_mapping(exporter.includes)
-            rules = tuple(_Metric(v.column, v.sources, v.multiply, v.divide) for v in shared.values if not v.parse)
-            blank_from = shared.blank_from
-        for rule in rules:
+        blank_from = load_mapping(exporter.includes).blank_from if exporter.includes else float("inf")
+        for rule in _rules(exporter):
             for rank, source in enumerate(rule.sources):
                 for prefix in exporter.prefixes:
                     reading = Reading(
@@ -100,6 +97,21 @@ def readings() -> dict[str, tuple[Reading, ...]]:
                     )
                     found[prefix + source] = (*found.get(prefix + source, ()), reading)
     return found
+
+
+def _rules(exporter: Exporter) -> tuple[_Metric, ...]:
+    if not exporter.includes:
+        return exporter.metrics
+    shared = load_mapping(exporter.includes).values
+    return tuple(_Metric(v.column, v.sources, v.multiply, v.divide) for v in shared if not v.parse)
+
+
+@cache
+def fields_of(vendor: str, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """What the exporter of a vendor's GPUs calls these columns; empty unless it has all of them."""
+    rules = [rule for e in exporters().values() if e.vendor == vendor for rule in _rules(e)]
+    names = {rule.column: rule.sources[0] for rule in reversed(rules)}
+    return tuple(names[column] for column in columns) if set(columns) <= names.keys() else ()
 
 
 def reading_of(labels: Mapping[str, str]) -> Reading | None:

@@ -157,11 +157,11 @@ def text_blocks(path: Path, span: Span | None = None) -> Iterator[bytes]:
 
     Arrow would look at the encoding of the cells it is asked for only, and cannot report a row it cannot decode.
     """
-    rest, left = b"", 1 << 62
+    rest, left, start = b"", 1 << 62, 0
     with open_plain(path) as stream:
         if span is not None and packing(path) is None:
-            left = span.end - span.start
-            stream.seek(span.start)
+            left, start = span.end - span.start, span.start
+            stream.seek(start)
         while block := stream.read(min(BLOCK_BYTES, left)):
             left -= len(block)
             block = rest + block
@@ -174,11 +174,19 @@ def text_blocks(path: Path, span: Span | None = None) -> Iterator[bytes]:
                 )
             whole, rest = block[:end], block[end:]
             if whole:
-                whole.decode("utf-8")
-                yield whole
+                yield _utf8(path, whole, start)
+                start += len(whole)
     if rest:
-        rest.decode("utf-8")
-        yield rest
+        yield _utf8(path, rest, start)
+
+
+def _utf8(path: Path, block: bytes, start: int) -> bytes:
+    """The block, if it is UTF-8; else a fault that names the line."""
+    try:
+        block.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise not_utf8(path, start + error.start) from error
+    return block
 
 
 def _names(path: Path, header: str, separator: str) -> list[str]:

@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 
 from gpuledger.cli.app import CommandFolder
-from gpuledger.cli.options import PATH, device_option, label_option, labels_of, lake_option, screen_options
+from gpuledger.cli.options import PATH, Pause, device_option, label_option, labels_of, lake_option, screen_options
 from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError
 from gpuledger.times import length_ms
@@ -27,7 +27,7 @@ spool_option = click.option(
 @click.option("--spool-max", default="2GiB", show_default=True, metavar="SIZE",
               help="When the spool reaches this size, the oldest samples are dropped and counted.")  # fmt: skip
 @click.option("--hz", type=float, default=1.0, show_default=True, help="Readings per second.")
-@click.option("--every", "every_ms", type=length_ms, metavar="LENGTH", default="60s", show_default=True,
+@click.option("--every", "every_ms", type=Pause("1s", "1h"), metavar="LENGTH", default="60s", show_default=True,
               help="Time between shipments; for more than about 60 hosts per lake give 10m.")  # fmt: skip
 @click.option("--grace", "grace_ms", type=length_ms, metavar="LENGTH", default="25s", show_default=True,
               help="Time the last shipment may take when the agent is stopped.")  # fmt: skip

@@ -21,6 +21,8 @@ from gpuledger.cli.screen import Screen
 def command(screen: Screen, asked: Any, out: Path | None, full: bool) -> int:
     """Check whether a model fits, and what would make it fit.
 
+    The model is a name from the catalog (--model) or a file (--config); either may also stand alone.
+
     Counts weights, gradients, optimizer state, activations, cache and overhead on the fullest GPU; --full adds every
     assumption. Exits 0 even if the model does not fit; 2 for invalid input or a model that fits nowhere.
     """
