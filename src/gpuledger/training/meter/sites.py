@@ -242,10 +242,10 @@ class SyncDebug:
     """Keeps torch's warnings of waits. `skip`: folders of libraries; `watched`: a known call waits now."""
 
     def __init__(self, cuda: Any, skip: tuple[str, ...], watched: Callable[[], bool]) -> None:
-        self._cuda, self._skip, self._watched = cuda, (*skip, warnings.__file__), watched
-        self._sites, self._steps = Sites(), 0
+        shows = warnings.__file__, str(Path(warnings.__file__).with_name("_py_warnings.py"))  # the latter from 3.14 on
+        self._cuda, self._skip, self._watched = cuda, (*skip, *shows), watched
+        self._sites, self._steps, self.done = Sites(), 0, False
         self._undo: list[Callable[[], None]] = []
-        self.done = False
 
     def begins(self) -> None:
         """A step begins: open the window, or close it."""
