@@ -72,7 +72,8 @@ def encoder(kind: str, width: int, layers: int, batch: int, seq: int) -> Turn:
         layer = torch.nn.TransformerEncoderLayer(width, width // 64, 4 * width, 0.0, F.gelu, batch_first=True)
         model = torch.nn.TransformerEncoder(layer, layers, enable_nested_tensor=False)
         x = torch.randn(batch, seq, width)
-    return counted(_training(model, lambda: model(x).float().pow(2).mean(), DTYPES[kind], 0.0))
+    half = DTYPES[kind] if kind in ("bf16", "fp16") else None
+    return counted(_training(model, lambda: model(x).float().pow(2).mean(), half, 0.0))
 
 
 def _training(
