@@ -118,7 +118,7 @@ def test_the_window_is_shown(fleet: tuple[Path, Path], capsys: pytest.CaptureFix
     lake = ["--lake", str(fleet[1])]
     for command, words in (
         (["ask", "change", "--last", "1h"], "2026-01-20 05:00 to 2026-01-20 06:00 UTC"),
-        (["top", "--once", "--last", "1h"], "average of 60 min to 2026-01-20 06:00:00 UTC"),
+        (["top", "--once", "--last", "1h"], "average of 60 min to 2026-01-20 06:00 UTC"),
         (["watch", "--dry-run"], "to 2026-01-20 06:00 UTC"),
     ):
         capsys.readouterr()

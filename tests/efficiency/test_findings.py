@@ -84,7 +84,7 @@ def test_the_trend_is_told_as_step_or_slope(state: State, line: Line, step: floa
 
 def test_a_wide_gap_without_a_bottleneck_is_named(state: State, line: Line) -> None:
     found = state(line(0, util=0.95, pif=0.65)).findings
-    assert any(text.startswith("1 GPU claim over 25 points") for text in found)
+    assert any(text.startswith("1 GPU claims over 25 points") for text in found)
 
 
 def test_figures_of_different_gpus_are_not_set_against_each_other(state: State, line: Line) -> None:

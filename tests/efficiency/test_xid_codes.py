@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import gpuledger
 from cost.fleets import DAY, MINUTE, POWER, UTIL, lake_of, mig, samples
 from gpuledger.cli.app import run
+from gpuledger.efficiency import xid_codes
 from gpuledger.efficiency.health import HealthRow, faults_of
 from gpuledger.efficiency.xid_codes import MOST, NOT_KEPT
 from gpuledger.lake.layout import Lake
@@ -103,7 +104,7 @@ def test_the_page_of_a_gpu_has_the_code_also_where_many_are_worse(tmp_path: Path
     last = health(lake)[-1]
     assert last.gpu_uuid == "GPU-a"
     assert isinstance(last.xid_codes, Unknown)
-    assert "look at a GPU by itself" in last.xid_codes.why
+    assert "on the page of a GPU" in last.xid_codes.why
     views = Views(LiveLake(lake.root))
     views.refresh()
     page = views.view(Ask("page", "/gpus/one", Filters(), (("device", "GPU-a"),))).body.decode()
@@ -117,3 +118,11 @@ def test_the_files_of_a_report_have_the_codes(tmp_path: Path) -> None:
     with file.open(newline="") as text:
         (row,) = csv.DictReader(text)
     assert row["xid_codes"] == "31; 79"
+
+
+def test_codes_of_very_many_gpus_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(xid_codes, "MANY", 1)
+    one, other = health(lake_of(tmp_path, [row for name in ("GPU-a", "GPU-b") for row in rows([0, 79, 0], name)]))
+    assert one.xid_codes == other.xid_codes
+    assert isinstance(one.xid_codes, Unknown)
+    assert "filter them" in one.xid_codes.why

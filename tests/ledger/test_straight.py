@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +12,23 @@ import pytest
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import cost_statement
 from gpuledger.efficiency.build import efficiency_statement
-from gpuledger.efficiency.statement import to_json
+from gpuledger.efficiency.statement import EfficiencyStatement, to_json
 from gpuledger.lake import importing
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.straight import post_files
 from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
+
+
+def without_codes(statement: EfficiencyStatement) -> Any:
+    """As JSON, but for the codes of driver errors: they are in samples alone, which only a lake keeps."""
+    text = re.sub(r" \(codes? [^)]*\)", "", json.dumps(to_json(statement)))
+    found = json.loads(text)
+    found["not_known"] = [one for one in found["not_known"] if "xid_codes" not in one["figure"]]
+    for row in found["health"]["rows"]:
+        row.pop("xid_codes")
+    return found
 
 
 def assert_close(ours: Any, theirs: Any) -> None:
@@ -47,7 +59,7 @@ def test_statements_are_those_of_a_lake(tmp_path: Path, processes: int, monkeypa
     post_lake(kept, limits)
     done = post_files(straight, [file], limits, processes=processes)
     assert done.rows_added == 9 * 3 * 720
-    ours, theirs = (to_json(efficiency_statement(lake, thresholds=limits)) for lake in (straight, kept))
+    ours, theirs = (without_codes(efficiency_statement(lake, thresholds=limits)) for lake in (straight, kept))
     assert_close(ours, theirs)
     assert cost_statement(straight).dollars == cost_statement(kept).dollars
     assert not list((tmp_path / "straight").rglob("part-*.parquet"))

@@ -190,7 +190,7 @@ class TestSharing:
     def test_the_same_gpu_is_told_of_once_and_no_slices_are_no_mystery(self):
         form = Form(instance="G4dn", gpus=8, workload="inference", size="small", precision="int8")
         (told,) = plan_configured(reference(), form).sharing
-        assert told.words.endswith("MIG: t4 is not among the GPUs that support MIG")
+        assert told.words.endswith("MIG: T4 is not among the GPUs that support MIG")
 
     def test_several_servers_on_one_gpu_are_proposed_for_a_set(self):
         form = Form(instance="P5e", gpus=1, workload="inference", size="small", precision="int8", busy_ratio=0.9)

@@ -148,7 +148,8 @@ def _gap_alert(s: EfficiencyStatement, limits: Thresholds) -> Finding | None:
     wide = [g for g in s.per_gpu if not isinstance(gap := g.means.efficiency_gap_pp, Unknown) and gap > limit]
     if not wide:
         return None
-    text = f"{count(len(wide), 'GPU')} claim over {limit:.0f} points more utilization than their power supports."
+    who, whose = ("1 GPU claims", "its") if len(wide) == 1 else (f"{len(wide):,} GPUs claim", "their")
+    text = f"{who} over {limit:.0f} points more utilization than {whose} power supports."
     return sum(g.means.observed_h for g in wide) / 10, text
 
 

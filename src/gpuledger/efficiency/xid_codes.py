@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from gpuledger.efficiency.health import HealthAnalysis, HealthRow
 from gpuledger.lake.batch import as_dictionary, device_name
 from gpuledger.lake.parts import open_part, part_readable
+from gpuledger.lake.steady_labels import read_group, steady_groups
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.telemetry import schema
@@ -24,9 +25,11 @@ from gpuledger.units import MS_PER_DAY, Unknown, utc_day
 
 XID, EVENTS = "xid", "xid_events"
 MOST = 20  # GPUs whose samples are looked at: as many as a table of faults shows
+MANY = 200  # GPUs with errors: above, the codes of a few take as long to read as half of the statement
 NOT_KEPT = Unknown("code not kept: the ledger counts driver errors, and their samples are gone")
 _IN_BUCKET = Unknown("code not read: the samples are in a bucket")
-_NOT_READ = Unknown(f"code not read: it is for the {MOST} GPUs with the worst faults; look at a GPU by itself")
+_NOT_READ = Unknown(f"code not read: it is for the {MOST} GPUs with the worst faults, and on the page of a GPU")
+_TOO_MANY = Unknown(f"code not read: more than {MANY} GPUs have driver errors; filter them, or open the page of a GPU")
 _OF_OTHERS = Unknown("code unclear: the GPU had errors of other owners too; leave out the filters to see the codes")
 _NONE = -1  # no value
 Last = dict[str, tuple[int, int]]  # by device the last value, and when
@@ -35,9 +38,13 @@ Codes = dict[str, Counter[int]]
 
 def with_codes(health: HealthAnalysis, books: Books, boards: Collection[str] | None = None) -> HealthAnalysis:
     """The same with the codes of driver errors, as far as samples have them: of these GPUs, else of the worst."""
-    wrong = [row for row in health.rows if row.xid_events and (boards is None or row.gpu_uuid in boards)][:MOST]
+    wrong = [row for row in health.rows if row.xid_events and (boards is None or row.gpu_uuid in boards)]
     if not wrong:
         return health
+    if boards is None and len(wrong) > MANY:
+        unread = (replace(row, xid_codes=_TOO_MANY) if row.xid_events else row for row in health.rows)
+        return replace(health, rows=tuple(unread))
+    wrong = wrong[:MOST]
     found = _codes(books, {row.gpu_uuid: row.xid_events for row in wrong})
     codes = {row.gpu_uuid: found if isinstance(found, Unknown) else _of(row, found, books.scope) for row in wrong}
     rows = (
@@ -99,11 +106,11 @@ def _most(by_device: Mapping[tuple[str, str], Counter[int]]) -> Codes:
 def _appeared(path: Path, boards: Collection[str], last: Last) -> Iterator[tuple[str, str, int, int]]:
     """Board, device, instant and code of each driver error in a part; `last` goes on from part to part."""
     with open_part(path) as file, part_readable(path):
-        names = file.schema_arrow.names
+        names, noted = file.schema_arrow.names, steady_groups(file)
         for i in range(file.num_row_groups):
             if XID in names and _may_have(file.metadata.row_group(i), names, boards):
                 columns = [schema.TIME, *schema.DEVICE, XID]
-                yield from _changes(file.read_row_group(i, columns=columns), boards, last)
+                yield from _changes(read_group(file, i, columns, noted[i] if noted else None)[0], boards, last)
 
 
 def _may_have(group: pq.RowGroupMetaData, names: list[str], boards: Collection[str]) -> bool:
@@ -117,20 +124,18 @@ def _may_have(group: pq.RowGroupMetaData, names: list[str], boards: Collection[s
 
 def _changes(table: pa.Table, boards: Collection[str], last: Last) -> Iterator[tuple[str, str, int, int]]:
     """Rows are in order of device and time: what a row changed from is the row before it, or the part before it."""
-    uuids, instances = (as_dictionary(table[name]) for name in schema.DEVICE)
-    wanted = [i for i, name in enumerate(uuids.dictionary.to_pylist()) if name in boards]
-    code, uuid = (table[XID].to_numpy(zero_copy_only=False), uuids.indices.to_numpy(zero_copy_only=False))
-    rows = np.flatnonzero(np.isin(uuid, wanted))
-    if not len(rows):
+    names = as_dictionary(table["gpu_uuid"])
+    codes = names.indices.to_numpy(zero_copy_only=False)
+    mine = [codes == i for i, name in enumerate(names.dictionary.to_pylist()) if name in boards]
+    if not mine:
         return
-    instance = instances.indices.fill_null(-1).to_numpy(zero_copy_only=False)[rows]
-    at, code, uuid = (
-        table[schema.TIME].to_numpy()[rows],
-        np.nan_to_num(code[rows], nan=_NONE).astype(np.int64),
-        uuid[rows],
-    )
+    table = table.take(pa.array(np.flatnonzero(np.logical_or.reduce(mine))))
+    uuids, instances = (as_dictionary(table[name]) for name in schema.DEVICE)
+    uuid, instance = (found.indices.fill_null(-1).to_numpy(zero_copy_only=False) for found in (uuids, instances))
+    at = table[schema.TIME].to_numpy()
+    code = np.nan_to_num(table[XID].to_numpy(zero_copy_only=False), nan=_NONE).astype(np.int64)
     first = np.append(True, (uuid[1:] != uuid[:-1]) | (instance[1:] != instance[:-1]))
-    ends = np.append(np.flatnonzero(first)[1:] - 1, len(rows) - 1)
+    ends = np.append(np.flatnonzero(first)[1:] - 1, len(at) - 1)
 
     def named(i: int) -> tuple[str, str]:
         board, part = uuids.dictionary[int(uuid[i])].as_py(), int(instance[i])
