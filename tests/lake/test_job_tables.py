@@ -54,6 +54,14 @@ def test_sacct_with_steps_arrays_and_lists_of_nodes(tmp_path, ends_with_a_bar):
     assert not found.rejected
 
 
+def test_steps_are_part_of_their_job_under_raw_ids_too(tmp_path):
+    raw = SACCT.replace("JobID|", "JobIDRaw|").replace("102_4|", "107|").replace("103+0|", "103|")
+    found = read_jobs(write(tmp_path, raw), "UTC")
+    assert found.kind is Kind.SACCT
+    assert [c.run_id for c in found.claims] == ["101", "101", "107", "103"]
+    assert {c.user for c in found.claims} == {"ann", "bob"}
+
+
 def test_local_times_ask_for_their_zone_by_name(tmp_path):
     file = write(tmp_path, SACCT)
     with pytest.raises(FileFault, match="no time zone") as caught:

@@ -77,7 +77,8 @@ def read_rows(path: Path, text: str) -> tuple[Found, list[tuple[int, Row]]]:
     found, header, rows = Found(Kind.TABLE), *_cells(path, text)
     columns = _columns(path, header)
     found.unused = tuple(h for i, h in enumerate(header) if i not in columns.values())
-    if {h.casefold() for h in header} >= {"jobid", "nodelist"}:
+    known = {h.casefold() for h in header}
+    if "nodelist" in known and known & {"jobid", "jobidraw"}:
         found.kind = Kind.SACCT
     out: list[tuple[int, Row]] = []
     for number, cells in rows:
