@@ -58,7 +58,7 @@ def _held(sample: dict, samples: list[dict], claims: list[Claim]) -> tuple[str, 
         if counts[job] is not None and counts[job] < size:
             counts[job] -= sum(found == job for found in by_label.values())
     direct = direct or _each([loose[job][0] for board, job in by_label.items() if board == sample["gpu_uuid"]])
-    counts = {job: n for job, n in counts.items() if n is None or n > 0}
+    counts = {job: n for job, n in counts.items() if n is None or n > 0 or job not in by_label.values()}
     loose = {job: cs for job, cs in loose.items() if job in counts}
     whole = [loose[i][0] for i, n in counts.items() if n is not None and n >= size]
     if direct or (loose and len(whole) == len(loose)):

@@ -76,7 +76,7 @@ def jobs_of(rows: list[dict]) -> dict[str, list[str | None]]:
 
 
 @st.composite
-def tables(draw) -> list[Claim]:
+def tables(draw, counts: tuple[int | None, ...] = (None, 1, 2, 3)) -> list[Claim]:
     """Claims of few jobs on few GPUs: overlaps, open ends, GPUs named by index, by UUID or not at all."""
     out = []
     for _ in range(draw(st.integers(1, 7))):
@@ -89,7 +89,7 @@ def tables(draw) -> list[Claim]:
             claim(job, start, end, draw(st.sampled_from(["n1", "n1", "n2", "n3"])), gpu, user=user, account="a",
                   namespace=draw(st.sampled_from([None, "x"])) if job == "j1" else None,
                   pod="p" if job == "j3" else None,
-                  gpus=None if gpu else draw(st.sampled_from([None, 1, 2, 3])))
+                  gpus=None if gpu else draw(st.sampled_from(counts)))
         )  # fmt: skip
     return out
 
@@ -112,7 +112,7 @@ def fleets(draw) -> list[dict]:
     return out
 
 
-@given(fleets(), tables())
+@given(fleets(), tables((None, 0, 1, 2, 3)))
 @settings(max_examples=150, deadline=None, suppress_health_check=QUIET)
 def test_the_join_is_what_asking_for_each_sample_gives(samples, claims):
     rows, counts = joined(samples, claims)
@@ -154,6 +154,7 @@ def test_jobs_on_one_gpu_share_it_and_the_same_job_twice_does_not():
         (2, [], "7"),  # the whole host
         (None, [], "7"),  # alone, number unknown
         (1, [], "shared by job 7 and free GPUs"),
+        (0, [], "shared by job 7 and free GPUs"),  # it has fewer GPUs than hosts
         (1, [claim("8", 0, 9, gpus=1)], "shared by jobs 7, 8"),
         (2, [claim("8", 0, 9, gpus=2)], "7|8"),  # both hold all of it
     ],

@@ -75,7 +75,10 @@ class _Spread:
 
 @dataclass(frozen=True)
 class _Loose:
-    """A job on a host and how many of its boards it holds, where that is known but not which."""
+    """A job on a host and how many of its boards it holds at least, where that is known but not which.
+
+    0: of a job with fewer GPUs than hosts, which may hold a board here or none.
+    """
 
     claim: Claim
     gpus: int | None
@@ -222,9 +225,10 @@ def _by_label(
     for job, boards in Counter(placed.values()).items():
         claim, gpus = others[job].claim, others[job].gpus
         if gpus is not None and gpus < size:  # one that holds all of the host stays there
-            others[job] = _Loose(claim, gpus - boards)
-    for job in [job for job, one in others.items() if one.gpus is not None and one.gpus <= 0]:
-        del others[job]
+            if gpus > boards:
+                others[job] = _Loose(claim, gpus - boards)
+            else:  # all of its GPUs are found
+                del others[job]
     return strange
 
 
