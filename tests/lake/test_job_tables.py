@@ -10,6 +10,7 @@ import pytest
 
 from gpuledger.errors import FileFault
 from gpuledger.lake.jobs.adding import add_jobs
+from gpuledger.lake.jobs.claims import LABELS
 from gpuledger.lake.jobs.reading import WrongCell, gpu_count, gpus_by_host, gpus_of, hosts_of, read_jobs
 from gpuledger.lake.jobs.store import read_claims
 from gpuledger.lake.jobs.tables import Kind, Skipped, Why
@@ -60,6 +61,19 @@ def test_steps_are_part_of_their_job_under_raw_ids_too(tmp_path):
     assert found.kind is Kind.SACCT
     assert [c.run_id for c in found.claims] == ["101", "101", "107", "103"]
     assert {c.user for c in found.claims} == {"ann", "bob"}
+
+
+def test_array_tasks_have_the_number_that_samples_name_where_the_table_has_it(tmp_path):
+    text = (
+        "JobID|JobIDRaw|User|Start|End|NodeList|AllocTRES\n"
+        "200_1|5001|bob|2026-01-20T01:00:00|2026-01-20T02:00:00|n01|gres/gpu=4\n"
+        "200_1.batch|5001.batch||2026-01-20T01:00:00|2026-01-20T02:00:00|n01|gres/gpu=4\n"
+    )
+    found = read_jobs(write(tmp_path, text), "UTC")
+    assert placed(found) == [("5001", "bob", "n01", None, 4, False)]
+    sample = tuple("5001" if name == "run_id" else None for name in LABELS)
+    assert found.claims[0].named_by(sample)
+    assert not found.claims[0].contradicts(sample)
 
 
 def test_local_times_ask_for_their_zone_by_name(tmp_path):
@@ -136,6 +150,40 @@ def test_pods_as_kubectl_writes_them(tmp_path):
     first = found.claims[0]
     assert (first.pod, first.namespace, first.team) == ("trainer-0", "ml", "nlp")
     assert found.skipped == {Skipped.no_gpus: 1, Skipped.mig_slices: 1}
+
+
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu.shared", "amd.com/cpx_nps4"])
+def test_pods_with_a_share_of_a_gpu_are_left_out_as_such(tmp_path, resource):
+    pod = json.loads(json.dumps(POD))
+    pod["spec"]["containers"][0]["resources"]["limits"] = {resource: "1"}
+    found = read_jobs(write(tmp_path, json.dumps([POD, pod])))
+    assert len(found.claims) == 1
+    assert found.skipped == {Skipped.gpu_shares: 1}
+
+
+def test_jobs_of_ray_with_metadata_are_not_pods(tmp_path):
+    job = {"submission_id": "r1", "metadata": {"user": "ann"}, "start_time": 1768870800000, "end_time": 1768874400000}
+    with pytest.raises(FileFault, match="lacks the column 'host'"):
+        read_jobs(write(tmp_path, json.dumps([job])))
+    found = read_jobs(write(tmp_path, json.dumps([job | {"host": "node1", "gpu": [0, 1]}])))
+    assert [(c.run_id, c.host, c.gpu) for c in found.claims] == [("r1", "node1", "0"), ("r1", "node1", "1")]
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        (
+            "JobID           JobName       User\n------------ ---------- ----------\n100 train ann\n",
+            "sacct --parsable2",
+        ),
+        ('{"jobs": [{"job_id": 100}], "meta": {}}', "sacct --parsable2"),
+        ("NAMESPACE NAME READY STATUS RESTARTS AGE NODE\nml t-0 1/1 Running 0 3d n1\n", "kubectl get pods -A -o json"),
+    ],
+)
+def test_what_schedulers_print_for_people_names_the_form_that_is_read(tmp_path, text, instead):
+    with pytest.raises(FileFault) as raised:
+        read_jobs(write(tmp_path, text), "UTC")
+    assert instead in raised.value.hint
 
 
 def test_a_pod_that_is_being_deleted_ends_with_its_grace_period(tmp_path):

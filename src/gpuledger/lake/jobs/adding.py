@@ -20,7 +20,9 @@ _SKIPPED = {
     Skipped.never_started: "never started",
     Skipped.no_gpus: "held no GPU",
     Skipped.no_time: "ended as they started",
-    Skipped.mig_slices: "hold MIG slices, and the file does not show which: their time keeps its own labels",
+    Skipped.mig_slices: "held MIG slices, and the file does not show which: their time keeps its own labels",
+    Skipped.gpu_shares: "shared GPUs or held partitions, and the file does not show which: their time keeps its own"
+    " labels",
 }
 
 
@@ -89,7 +91,7 @@ def _note(result: JobsResult, path: Path, found: Found) -> None:
         result.notes.append(
             f"{path.name}: {len(running)} job{'s have' if len(running) != 1 else ' has'} no end and count"
             f"{'s' * (len(running) == 1)} as still running ({_named(running.values())});"
-            " add a newer table once they have ended"
+            f" add a newer table once {'they have' if len(running) != 1 else 'it has'} ended"
         )
     if times := sum(why in (Why.ambiguous_local_time, Why.impossible_local_time) for _, why, _, _ in found.rejected):
         result.notes.append(
