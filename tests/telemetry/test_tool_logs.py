@@ -138,6 +138,20 @@ def test_query_rounds_with_repeated_headers_and_unknown_cells(tmp_path):
 
 
 # the same with all 220 fields that driver knows
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_query_columns_that_change_are_refused_with_their_line(tmp_path, end):
+    head = "timestamp, uuid, name, memory.used [MiB], power.draw [W]"
+    rows = [f"2026/03/02 09:00:0{s}.000, GPU-1, NVIDIA H200, 100, 300.00" for s in range(3)]
+    file = tmp_path / "gpus.csv"
+    swapped = "timestamp, uuid, name, power.draw [W], memory.used [MiB]"
+    file.write_text(end.join([head, *rows, head, swapped, rows[0]]) + end)
+    with pytest.raises(FileFault, match="its columns change at line 6") as raised:
+        gpuledger.open(tmp_path / "lake").ingest(file)
+    assert "split the file" in raised.value.hint
+    file.write_text(end.join([head, *rows, head, head[:20]]))  # it was stopped while it wrote the header again
+    assert len(imported(tmp_path / "cut", file)) == 3
+
+
 def test_query_of_every_field(tmp_path):
     (row,) = samples(tmp_path, "nvidia_smi_query", "all_fields.csv").to_dict("records")
     names, cells = (
