@@ -185,6 +185,33 @@ def test_metrics_of_other_exporters_are_passed_over(tmp_path):
     assert result.rows_rejected == 0
 
 
+def test_counters_of_openmetrics_and_what_it_adds_to_them(tmp_path):
+    labels = '{gpu="0",UUID="GPU-1",modelName="NVIDIA L4",Hostname="h1"}'
+    file = tmp_path / "om.txt"
+    file.write_text(
+        f"# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter\n"
+        f'DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION_total{labels} 1000.0 1768900000.0 # {{trace="a}} b"}} 0.67\n'
+        f'DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION_total{labels} 7.5e+03 1768900015.5 # {{trace="c"}} 0.6 1768900015.0\n'
+        f"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION_created{labels} 1768000000.0\n"
+        "# EOF\n"
+    )
+    found, result = imported(tmp_path, file)
+    assert found["energy_mj"].tolist() == [1000, 7500]
+    assert found["at_ms"].tolist() == [1768900000000, 1768900015500]
+    assert result.rows_rejected == 0
+
+
+def test_names_in_quotes_as_prometheus_3_writes_them(tmp_path):
+    file = tmp_path / "dump.txt"
+    file.write_text(
+        '{"k8s.pod.label \\"x\\""="y, }", UUID="GPU-1", __name__="DCGM_FI_DEV_GPU_UTIL", gpu="0"} 45 1768900000000\n'
+        '{"DCGM_FI_DEV_POWER_USAGE", "k8s.pod"="y", UUID="GPU-1", gpu="0"} 30.5 1768900000000\n'
+    )
+    found, result = imported(tmp_path, file, gpu_model="NVIDIA L4")
+    assert found[["gpu_util_ratio", "power_w"]].values.tolist() == [[0.45, 30.5]]
+    assert result.rows_rejected == 0
+
+
 def test_a_page_without_gpus_is_refused_with_the_exporters_that_are_known(tmp_path):
     file = tmp_path / "page"
     file.write_text("# TYPE node_load1 gauge\nnode_load1 0.5\n")

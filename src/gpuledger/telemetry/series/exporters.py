@@ -10,6 +10,7 @@ from functools import cache
 import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.telemetry import schema
 from gpuledger.telemetry.mapping import load_mapping
 
 NAME = "__name__"
@@ -93,13 +94,20 @@ def readings() -> dict[str, tuple[Reading, ...]]:
             rules = tuple(_Metric(v.column, v.sources, v.multiply, v.divide) for v in shared.values if not v.parse)
             blank_from = shared.blank_from
         for rule in rules:
-            for rank, source in enumerate(rule.sources):
+            for rank, source in enumerate(_names(rule)):
                 for prefix in exporter.prefixes:
                     reading = Reading(
                         exporter, rule.column, rule.multiply, rule.divide, rank, rule.where, rule.lowest, blank_from
                     )
                     found[prefix + source] = (*found.get(prefix + source, ()), reading)
     return found
+
+
+def _names(rule: _Metric) -> tuple[str, ...]:
+    """The metrics of a reading, the surest first; collectors that speak OpenMetrics let counters end in _total."""
+    if rule.column not in schema.counters():
+        return rule.sources
+    return (*rule.sources, *(f"{source}_total" for source in rule.sources if not source.endswith("_total")))
 
 
 def reading_of(labels: Mapping[str, str]) -> Reading | None:
