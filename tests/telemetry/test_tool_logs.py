@@ -510,3 +510,34 @@ def test_a_single_snapshot_is_unknown_because_it_covers_no_time(tmp_path):
     assert "cover no time" in reasons["fleet.gpu_util_pct"]
     assert "cover no time" in reasons["hours[].gpu_util_pct"]
     assert not [why for why in reasons.values() if "in the samples" in why]
+
+
+SCREENS = {
+    "nvidia-smi --query-gpu": [
+        "Mon Mar  2 09:00:00 2026\n+------------+\n| NVIDIA-SMI 580.65.06    Driver Version: 580.65.06 |\n",
+        "\n==============NVSMI LOG==============\n\nTimestamp          : Mon Mar  2 09:00:00 2026\n",
+        '<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">\n<nvidia_smi_log>\n',
+    ],
+    "amd-smi monitor": [
+        "TIMESTAMP  GPU  POWER  GPU_TEMP  GFX_UTIL\n1772442000    0  300 W      50 C      90 %\n",
+        "GPU  XCP  POWER  GPU_T  MEM_T  GFX_CLK  GFX%  MEM%\n  0    0  300 W   50 C   40 C  90 MHz  1 %  2 %\n",
+        "+------+\n| AMD-SMI 26.0.0+37d158ab    amdgpu version: 6.14.14 |\n",
+    ],
+    "rocm-smi --showuse": ["\n======== ROCm System Management Interface ========\n==== Concise Info ====\n"],
+}
+
+
+@pytest.mark.parametrize(("instead", "text"), [(c, t) for c, texts in SCREENS.items() for t in texts])
+def test_a_screen_names_the_command_that_records(tmp_path, capsys, instead, text):
+    file = tmp_path / "log.txt"
+    file.write_text(text)
+    for more in ([], ["--explain"]):
+        assert run(["import", str(file), "--lake", str(tmp_path / "lake"), *more]) == 2
+        words = capsys.readouterr().err
+        assert "not samples over time" in words
+        assert f"next: record samples: {instead}" in " ".join(words.split())
+    (tmp_path / "gpus.csv").write_text(
+        "timestamp, uuid, name, power.draw [W]\n2026/03/02 09:00:00.000, GPU-1, NVIDIA H200, 300.00 W\n"
+    )
+    assert run(["import", str(tmp_path), "--lake", str(tmp_path.parent / f"{tmp_path.name}-lake")]) == 0
+    assert "log.txt: not imported: it is" in " ".join(capsys.readouterr().out.split())
