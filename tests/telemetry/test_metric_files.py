@@ -338,6 +338,15 @@ def test_a_wrong_time_of_grafana_is_named_as_its_column(tmp_path):
     assert "Time = 'yesterday'" in result.examples["wrong_time"]
 
 
+@pytest.mark.parametrize("at", ["3/2/2026, 9:00:00 AM", "02.03.2026 09:00:00", "02/03/2026 09:00:00"])
+def test_times_as_a_browser_shows_them_are_refused_with_the_switch_to_flip(tmp_path, at):
+    file = tmp_path / "panel.csv"
+    file.write_text(GRAFANA + f'"{at}",50\n"{at}",51\n')
+    with pytest.raises(FileFault, match="as a browser shows them") as raised:
+        imported(tmp_path, file, gpu_model="NVIDIA H200")
+    assert "Formatted data" in raised.value.hint
+
+
 def test_a_stray_line_break_in_a_cell_of_grafana_is_named_by_its_line(tmp_path):
     file = tmp_path / "panel.csv"
     file.write_bytes((GRAFANA + "2026-01-20 08:00:00,50\n2026-01-20 08:01:00,5\r0\n").encode())

@@ -512,6 +512,23 @@ def test_a_single_snapshot_is_unknown_because_it_covers_no_time(tmp_path):
     assert not [why for why in reasons.values() if "in the samples" in why]
 
 
+def test_columns_of_a_tool_are_not_taken_for_misspelled_ones(tmp_path):
+    file = tmp_path / "gpus.csv"
+    head = "timestamp, uuid, name, power.draw.average [W], power.draw.instant [W], clocks.max.memory [MHz]"
+    file.write_text(f"{head}\n2026/03/02 09:00:00.000, GPU-1, NVIDIA H200, 300.00 W, 400.00 W, 3201 MHz\n")
+    result = gpuledger.open(tmp_path / "lake").ingest(file, tz="UTC")
+    assert not any("did you mean" in note for note in result.notes)
+
+
+def test_memory_of_amd_smi_in_gib(tmp_path):
+    file = tmp_path / "monitor.csv"
+    head = "timestamp,gpu,power_usage,gfx,vram_used,vram_free,vram_total"
+    file.write_text(f"{head}\n1772442000,0,300,90,5.5,186.1,191.6\n")
+    found = imported(tmp_path, file, host="n1", gpu_model="AMD Instinct MI300X")
+    same(found["fb_used_bytes"], [round(5.5 * 2**30)])
+    same(found["fb_free_bytes"], [round(186.1 * 2**30)])
+
+
 SCREENS = {
     "nvidia-smi --query-gpu": [
         "Mon Mar  2 09:00:00 2026\n+------------+\n| NVIDIA-SMI 580.65.06    Driver Version: 580.65.06 |\n",

@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-_QUERY = "nvidia-smi --query-gpu=timestamp,name,uuid,index,utilization.gpu,memory.used,power.draw --format=csv -l 5 > gpus.csv"
+_FIELDS = "timestamp,name,uuid,index,utilization.gpu,memory.used,power.draw"
+_QUERY = f"nvidia-smi --query-gpu={_FIELDS} --format=csv -l 5 > gpus.csv"
 _AMD = "amd-smi monitor -p -t -u -m -v -w 5 --csv > monitor.csv"
 
 

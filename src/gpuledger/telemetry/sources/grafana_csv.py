@@ -15,6 +15,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
+
 from gpuledger.errors import FileFault
 from gpuledger.telemetry.series import Points
 from gpuledger.telemetry.series.exporters import NAME
@@ -22,6 +24,7 @@ from gpuledger.telemetry.series.opening import SHOWN_CHARS, opened, read_once
 from gpuledger.telemetry.series.pivot import pivot
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
 from gpuledger.telemetry.sources.metric_text import series_labels
+from gpuledger.telemetry.stamps import Fault, StampReader
 from gpuledger.telemetry.unpacking import text_lines
 
 _SEPARATORS = ",;\t"
@@ -77,6 +80,7 @@ def _shape(header: list[str]) -> str:
 def _read(path: Path) -> Opened:
     reader = _Reader(path)
     reader.read()
+    reader.check_times()
     return opened(path, pivot(reader.points, times=list(reader.times)), reader.wrong)
 
 
@@ -106,6 +110,17 @@ class _Reader:
                 self.path,
                 f"its values are rounded and have units ({self.with_unit!r})",
                 hint="in Grafana's panel inspector switch off 'Formatted data' and download the CSV again",
+            )
+
+    def check_times(self) -> None:
+        """A fault where not one time can be read: Grafana writes them as the browser or the dashboard formats them."""
+        _, faults = StampReader(()).read(pa.array(self.times, pa.string()))
+        if len(faults) and (faults == Fault.WRONG).all():
+            raise FileFault(
+                self.path,
+                f"its times are written as a browser shows them ({next(iter(self.times))[:SHOWN_CHARS]!r})",
+                hint="in Grafana's panel inspector switch off 'Formatted data' and download the CSV again:"
+                " times are then numbers, which have no time zone to guess",
             )
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
