@@ -520,6 +520,27 @@ def test_columns_of_a_tool_are_not_taken_for_misspelled_ones(tmp_path):
     assert not any("did you mean" in note for note in result.notes)
 
 
+def test_partitions_of_amd_smi_are_not_boards(tmp_path):
+    head = "timestamp,gpu,xcp,power_usage,hotspot_temperature,gfx,mem,vram_used,vram_total"
+    rows = [
+        f"{1772442000 + t},{4 * board + part},{part},"
+        + (f"{180 + board},49,{board},0,0.3,192.0" if not part else "N/A,N/A,N/A,N/A,0.5,48.0")
+        for t in range(3)
+        for board in range(2)
+        for part in range(4)
+    ]
+    file = tmp_path / "monitor.csv"
+    file.write_text("\n".join([head, *rows]) + "\n")
+    found = imported(tmp_path, file, host="n1", gpu_model="AMD Instinct MI300X")
+    assert found["gpu_uuid"].tolist() == ["n1:gpu0"] * 3 + ["n1:gpu4"] * 3
+    same(found["power_w"], [180] * 3 + [181] * 3)
+    result = gpuledger.open(tmp_path / "again").ingest(file, host="n1", gpu_model="AMD Instinct MI300X")
+    assert any("partitions of a board" in note for note in result.notes)
+    file.write_text("\n".join([head, *(row for row in rows if ",1," in row[:16])]) + "\n")
+    with pytest.raises(FileFault, match="xcp 0"):
+        gpuledger.open(tmp_path / "part").ingest(file, host="n1", gpu_model="AMD Instinct MI300X")
+
+
 def test_memory_of_amd_smi_in_gib(tmp_path):
     file = tmp_path / "monitor.csv"
     head = "timestamp,gpu,power_usage,gfx,vram_used,vram_free,vram_total"
