@@ -27,9 +27,12 @@ from gpuledger.lake.sorting.runs import moved
 from gpuledger.lake.stores.path import place_of
 from gpuledger.lake.taking import Piece, Reading, Taken, Taker, TakeTask, take_piece
 from gpuledger.lake.writing import DayTask, DayWritten, Place, write_day, write_from
+from gpuledger.telemetry.convert import WRONG_TIME
+from gpuledger.telemetry.date_order import joined
 from gpuledger.telemetry.finding import Found, Strangers, as_the_user_names_them, find_files
 from gpuledger.telemetry.labels import Used, label_notes
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, Mapping
+from gpuledger.telemetry.mapping.checks import START_A_MAP
 from gpuledger.telemetry.sources import open_source
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc, utc_day
 
@@ -186,6 +189,7 @@ class Import:
         for label, source, count in (found for _, taken in pieces for found in taken.label_rows):
             used[label, source] += count
         self._note(name, label_notes(pieces[0][1].labels, used))
+        self._note(name, joined([taken.dates for _, taken in pieces]).notes(path))
         if not any(taken.usable for _, taken in pieces):
             raise _no_usable_row(path, self.rejects, before, ahead)
         self.result.files += 1
@@ -291,4 +295,6 @@ def _no_usable_row(path: str, rejects: Rejects, before: Counter[str], ahead: Seq
         return FileFault(path, "all its rows are of days that are closed", hint="import into another lake: --lake DIR")
     text = ", ".join(f"{n} x {reason}" for reason, n in found.most_common(3)) or "no rows"
     example = next((rejects.examples.get(reason, "") for reason in found if reason not in before), "")
-    return FileFault(path, f"not one usable row ({text})", hint=f"look at {example}" if example else "check the export")
+    more = f"; to name how times are written, {START_A_MAP}" if set(found) == {WRONG_TIME} else ""
+    hint = f"look at {example}{more}" if example else "check the export"
+    return FileFault(path, f"not one usable row ({text})", hint=hint)

@@ -27,6 +27,7 @@ from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.runs import Handed, moved
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.convert import AMBIGUOUS_TIME, IMPOSSIBLE_TIME, convert
+from gpuledger.telemetry.date_order import Dates
 from gpuledger.telemetry.finding import Found, as_the_user_names_them
 from gpuledger.telemetry.labels import Used
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Bound, Given, Mapping, bind
@@ -68,7 +69,7 @@ class Taken(msgspec.Struct, frozen=True):
 
     `labels`: by label the source columns it may stand in; `label_rows`: how many rows have it from which. `ahead`: the
     devices with rows whose times have not come yet; `newest_ms`: the latest time of the others. `unlisted`: by reason
-    how many rejected rows the log had no room for.
+    how many rejected rows the log had no room for. `dates`: in which order they are written.
     """
 
     rows: int
@@ -81,6 +82,7 @@ class Taken(msgspec.Struct, frozen=True):
     ahead: list[Ahead]
     newest_ms: int
     unlisted: dict[str, int] = {}
+    dates: Dates = Dates()
     handed: Handed | None = None
 
 
@@ -150,8 +152,8 @@ class Taker:
         named = [f"{path.name}: {note}" for note in notes]
         count = rows // opened.per_row + len(opened.wrong_rows)
         found = [(*key, n) for key, n in used.items()]
-        more = dict(rejected.more)
-        return Taken(count, usable, named, unknown, str(log), bound.labels, found, ahead, newest_ms, more)
+        more, dates = dict(rejected.more), Dates(rule.formats, bound.mapping.file, stamps.orders)
+        return Taken(count, usable, named, unknown, str(log), bound.labels, found, ahead, newest_ms, more, dates)
 
     def _check(
         self, source: str, numbers: np.ndarray, table: pa.Table, rejected: RejectLog
