@@ -298,6 +298,23 @@ def test_series_of_grafana_that_do_not_name_their_metric_are_refused(tmp_path):
         imported(tmp_path, file)
 
 
+@pytest.mark.parametrize(("metric", "time"), [("metric", "timestamp"), ("__name__", "ts"), ("metric_name", "time")])
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_a_table_with_one_row_per_metric(tmp_path, metric, time, separator):
+    rows = [[metric, "UUID", time, "modelName", "Hostname", "gpu", "pod", "namespace", "Value"]]
+    for second in range(3):
+        for name, value in (("DCGM_FI_DEV_GPU_UTIL", 50 + second), ("DCGM_FI_DEV_FB_USED", 1000 + second)):
+            at = f"2026-01-20T08:00:0{second}Z"
+            rows.append([name, "GPU-1", at, "NVIDIA H200", "n1", "0", "p-0", "ml", str(value)])
+    file = tmp_path / "long.csv"
+    file.write_text("\n".join(separator.join(row) for row in rows) + "\n")
+    found, result = imported(tmp_path, file)
+    assert found["gpu_util_ratio"].tolist() == [0.5, 0.51, 0.52]
+    assert found["fb_used_bytes"].tolist() == [m << 20 for m in (1000, 1001, 1002)]
+    assert {*zip(found["pod"], found["namespace"], found["host"], strict=True)} == {("p-0", "ml", "n1")}
+    assert result.rows_rejected == 0
+
+
 def test_a_matrix_of_grafana_is_refused(tmp_path):
     file = tmp_path / "panel.csv"
     file.write_text('"Time\\UUID","GPU-1","GPU-2"\r\n1768899600000,642,1\r\n')
