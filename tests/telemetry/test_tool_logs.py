@@ -579,3 +579,23 @@ def test_a_screen_names_the_command_that_records(tmp_path, capsys, instead, text
     )
     assert run(["import", str(tmp_path), "--lake", str(tmp_path.parent / f"{tmp_path.name}-lake")]) == 0
     assert "log.txt: not imported: it is" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    "text", ['{"timestamp": "2026-03-02T09:00:00Z", "UUID": "GPU-1", "util": 5}\n', '[\n {"a": 1}]\n']
+)
+def test_json_of_no_known_kind_says_how_to_go_on(tmp_path, text):
+    (tmp_path / "log.json").write_text(text)
+    with pytest.raises(FileFault, match="JSON of a kind that is not known") as raised:
+        gpuledger.open(tmp_path / "lake").ingest(tmp_path / "log.json")
+    assert "as CSV" in raised.value.hint
+
+
+def test_decimals_with_a_comma_say_how_to_go_on(tmp_path):
+    file = tmp_path / "gpus.csv"
+    file.write_text("timestamp;UUID;modelName;DCGM_FI_DEV_POWER_USAGE\n2026-03-02T09:00:00Z;GPU-1;NVIDIA L4;40,5\n")
+    with pytest.raises(FileFault, match="not one usable row") as raised:
+        gpuledger.open(tmp_path / "lake").ingest(file)
+    assert "decimals with a point" in raised.value.hint
+    pd.read_csv(file, sep=None, decimal=",", engine="python").to_csv(tmp_path / "points.csv")
+    assert len(imported(tmp_path, tmp_path / "points.csv")) == 1

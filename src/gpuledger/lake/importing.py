@@ -6,35 +6,31 @@ day and device; then days are gathered, compared with the lake and written. Smal
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
-from gpuledger.errors import FileFault, InputError, LakeError, let_go
-from gpuledger.lake import rejects as why
-from gpuledger.lake.clocks import Ahead, ahead_note, check_store_clock, latest_ms
+from gpuledger.errors import InputError, LakeError, let_go
+from gpuledger.lake.clocks import ahead_note, check_store_clock, latest_ms
 from gpuledger.lake.engines.choosing import in_use
 from gpuledger.lake.engines.engine import Runner, everywhere
 from gpuledger.lake.handing import own_desk
 from gpuledger.lake.layout import Lake, Manifest, Part
 from gpuledger.lake.processes import D, Progress, T
-from gpuledger.lake.rejects import Rejects, logged
+from gpuledger.lake.rejects import Rejects, logged, no_usable_row
 from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.runs import moved
 from gpuledger.lake.stores.path import place_of
 from gpuledger.lake.taking import Piece, Reading, Taken, Taker, TakeTask, take_piece
 from gpuledger.lake.writing import DayTask, DayWritten, Place, write_day, write_from
-from gpuledger.telemetry.convert import WRONG_TIME
 from gpuledger.telemetry.date_order import joined
 from gpuledger.telemetry.finding import Found, Strangers, as_the_user_names_them, find_files
 from gpuledger.telemetry.labels import Used, label_notes
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, Mapping
-from gpuledger.telemetry.mapping.checks import START_A_MAP
 from gpuledger.telemetry.sources import open_source
-from gpuledger.units import MS_PER_DAY, day_start_ms, utc, utc_day
+from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 
 # Below this many rows, starting processes costs more than they save; a piece of a file has about as many.
 ROWS_WORTH_PROCESSES = 3_000_000
@@ -191,7 +187,7 @@ class Import:
         self._note(name, label_notes(pieces[0][1].labels, used))
         self._note(name, joined([taken.dates for _, taken in pieces]).notes(path))
         if not any(taken.usable for _, taken in pieces):
-            raise _no_usable_row(path, self.rejects, before, ahead)
+            raise no_usable_row(path, self.rejects, before, ahead)
         self.result.files += 1
         self.result.rows_read += rows
 
@@ -283,18 +279,3 @@ def pieces_of(files: Sequence[Path], *, may_cut: bool) -> tuple[list[Piece], int
         pieces += [Piece(str(file), len(pieces) + part, part, parts) for part in range(parts)]
         total += rows
     return pieces, total
-
-
-def _no_usable_row(path: str, rejects: Rejects, before: Counter[str], ahead: Sequence[Ahead]) -> FileFault:
-    found = rejects.counts - before
-    if set(found) == {why.AHEAD}:
-        hint = f"check the clock of {ahead[0].host or 'its host'}, or --tz if the file has local times"
-        last = f"{utc(max(a.last_ms for a in ahead)):%Y-%m-%d %H:%M} UTC"
-        return FileFault(path, f"all its rows are later than now, up to {last} (of {ahead[0].words})", hint=hint)
-    if set(found) == {why.CLOSED_DAY}:
-        return FileFault(path, "all its rows are of days that are closed", hint="import into another lake: --lake DIR")
-    text = ", ".join(f"{n} x {reason}" for reason, n in found.most_common(3)) or "no rows"
-    example = next((rejects.examples.get(reason, "") for reason in found if reason not in before), "")
-    more = f"; to name how times are written, {START_A_MAP}" if set(found) == {WRONG_TIME} else ""
-    hint = f"look at {example}{more}" if example else "check the export"
-    return FileFault(path, f"not one usable row ({text})", hint=hint)

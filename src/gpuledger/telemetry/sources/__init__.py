@@ -135,7 +135,7 @@ def kind_of(path: Path) -> str:
     """The name of the source that is surest to know the file; a fault where none does."""
     fit, name = best_fit(path)
     if fit is not Fit.SURE and (shown := printed(_head(path).first)):
-        raise UnknownKind(path, f"it is {shown.what}, not samples over time", hint=f"record samples: {shown.instead}")
+        raise UnknownKind(path, shown.what, hint=shown.instead)
     if fit is not Fit.NO:
         return name
     if is_utf16(_head(path).first):
