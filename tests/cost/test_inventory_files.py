@@ -124,9 +124,10 @@ def test_aws_passes_over_what_is_not_a_gpu_machine(tmp_path: Path) -> None:
     cpu = base | {"product/instanceType": "m5.large", "lineItem/UsageType": "BoxUsage:m5.large"}
     volume = base | {"lineItem/ResourceId": "vol-0123", "lineItem/UsageType": "EBS:VolumeUsage.gp3"}
     fee = base | {"lineItem/ResourceId": "", "lineItem/UsageType": ""}
-    found = one(as_csv(tmp_path / "cur.csv", [base, cpu, volume, fee]))
-    assert (len(found.spent), found.rows) == (1, 4)
-    assert found.skipped == {Skipped.NO_GPU: 1, Skipped.NOT_COMPUTE: 1, Skipped.NO_MACHINE: 1}
+    tax = base | {"lineItem/LineItemType": "Tax", "lineItem/UnblendedCost": "5.00"}
+    found = one(as_csv(tmp_path / "cur.csv", [base, cpu, volume, fee, tax]))
+    assert (len(found.spent), found.rows) == (1, 5)
+    assert found.skipped == {Skipped.NO_GPU: 1, Skipped.NOT_COMPUTE: 2, Skipped.NO_MACHINE: 1}
 
 
 def test_gcp_adds_cores_memory_gpus_and_credits(tmp_path: Path) -> None:
