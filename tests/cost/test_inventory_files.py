@@ -221,6 +221,17 @@ def test_nodes_are_known_by_all_their_names(tmp_path: Path) -> None:
     assert "3" not in node.aliases
 
 
+@pytest.mark.parametrize(
+    "capacity", [{"nvidia.com/gpu": "32"}, {"nvidia.com/gpu": "0", "nvidia.com/mig-1g.10gb": "56"}]
+)
+def test_slices_and_shares_of_a_node_are_not_its_boards(tmp_path: Path, capacity: dict[str, str]) -> None:
+    document: dict[str, Any] = nodes([ONE])
+    document["items"][0]["status"]["capacity"] = capacity
+    document["items"][0]["metadata"]["labels"] = {"nvidia.com/gpu.count": "8"}
+    (node,) = one(write_json(tmp_path / "n.json", document)).nodes
+    assert node.gpus == 8
+
+
 @pytest.mark.parametrize("text", [scontrol([ONE]), sinfo([ONE])], ids=["scontrol", "sinfo"])
 def test_slurm_nodes(tmp_path: Path, text: str) -> None:
     found = one(write_text(tmp_path / "nodes.txt", text))
