@@ -14,7 +14,7 @@ from gpuledger.cost.inventories.kinds import KINDS, Found, Node
 
 _TYPE = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _REGION = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
-# The boards, as GPU feature discovery labels them, before what pods can ask for: slices and shares are more than boards.
+# The boards, as GPU feature discovery labels them, before what pods can ask for, which may be slices and shares.
 _BOARDS = "nvidia.com/gpu.count"
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu")
 _SPOT = {
