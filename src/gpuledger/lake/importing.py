@@ -23,7 +23,7 @@ from gpuledger.lake.rejects import Rejects, logged, no_usable_row
 from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.runs import moved
 from gpuledger.lake.stores.path import place_of
-from gpuledger.lake.taking import Piece, Reading, Taken, Taker, TakeTask, take_piece
+from gpuledger.lake.taking import Piece, Reading, Taken, Taker, TakeTask, is_by_index, one_host_notes, take_piece
 from gpuledger.lake.writing import DayTask, DayWritten, Place, write_day, write_from
 from gpuledger.telemetry.date_order import joined
 from gpuledger.telemetry.finding import Found, Strangers, as_the_user_names_them, find_files
@@ -103,6 +103,7 @@ class Import:
         closed_ms = day_start_ms(self.closed_before) if self.closed_before else 0
         self.reading = msgspec.structs.replace(reading, closed_ms=closed_ms, latest_ms=latest_ms())
         self.newest_ms = 0
+        self.by_index: list[tuple[str, tuple[int, int]]] = []
         self._runner: Runner | None = None
 
     def __enter__(self) -> Import:
@@ -144,6 +145,7 @@ class Import:
         taken = self._here(pieces) if several == 1 else self._in_processes(pieces)
         for path in dict.fromkeys(piece.path for piece in pieces):
             self._finish_file(path, [(p, taken[p.number]) for p in pieces if p.path == path])
+        self.result.notes += one_host_notes(self.by_index)
 
     def _here(self, pieces: Sequence[Piece]) -> dict[int, Taken]:
         taker = Taker(self.sorter, self.reading, self.progress)
@@ -177,7 +179,10 @@ class Import:
                 self.result.notes.append(
                     f"GPU model {model!r} is not in the catalog: what needs its figures is not known"
                 )
-        self.newest_ms = max(self.newest_ms, *(taken.newest_ms for _, taken in pieces))
+        span = min(taken.span_ms[0] for _, taken in pieces), max(taken.span_ms[1] for _, taken in pieces)
+        self.newest_ms = max(self.newest_ms, span[1])
+        if "host" in self.reading.given.labels and is_by_index(pieces[0][1].labels):
+            self.by_index.append((name, span))
         ahead = [found for _, taken in pieces for found in taken.ahead]
         if ahead:
             self._note(name, [ahead_note(ahead, self.reading.latest_ms)])
