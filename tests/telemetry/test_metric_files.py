@@ -275,6 +275,28 @@ def test_a_truncated_answer_is_refused(tmp_path):
         imported(tmp_path, file)
 
 
+def test_an_export_of_victoriametrics_has_the_same_rows(tmp_path):
+    answer = json.loads((FIXTURES / "prometheus_json/raw.json").read_text())
+    lines = [
+        {
+            "metric": one["metric"],
+            "values": [float(value) for _, value in one["values"]],
+            "timestamps": [round(at * 1000) for at, _ in one["values"]],
+        }
+        for one in answer["data"]["result"]
+    ]
+    silent = {"values": [None, "NaN"], "timestamps": lines[0]["timestamps"][:2]}
+    other = {"metric": {"__name__": "node_load1", "job": "node"}} | silent
+    file = tmp_path / "export.jsonl"
+    file.write_text(
+        "\n".join(json.dumps(line) for line in [*lines, other]) + '\n{"metric": {"a": "b"}, "values": [1]}\n'
+    )
+    found, result = imported(tmp_path / "export", file)
+    wanted, _ = imported(tmp_path / "answer", FIXTURES / "prometheus_json/raw.json")
+    pd.testing.assert_frame_equal(found, wanted)
+    assert result.rejects == {"wrong_number_of_cells": 1}
+
+
 def test_answers_one_per_line_are_read_together(tmp_path):
     answer = json.loads((FIXTURES / "prometheus_json/raw.json").read_text())
     lines = [{**answer, "data": {**answer["data"], "result": [one]}} for one in answer["data"]["result"]]

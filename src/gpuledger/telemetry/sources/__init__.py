@@ -16,6 +16,7 @@ nvitop                 what nvitop's ResourceMetricCollector collects
 zeus                   Zeus's power monitor and energy windows
 metric_text            a page of an exporter, OpenMetrics text, `promtool tsdb dump`
 prometheus_json        an answer of the Prometheus API, saved to a file
+victoria_export        series that VictoriaMetrics exports, one per line
 grafana_csv            CSV of a Grafana panel, series as columns or in rows
 
 for_people             what tools print as screens, and the command that writes samples instead
