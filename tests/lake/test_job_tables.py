@@ -76,6 +76,30 @@ def test_array_tasks_have_the_number_that_samples_name_where_the_table_has_it(tm
     assert not found.claims[0].contradicts(sample)
 
 
+def test_sacct_as_json_needs_no_zone(tmp_path):
+    def job(number, start, end, gpus, **more):
+        tres = [{"type": "cpu", "name": "", "count": 8}]
+        tres += [{"type": "gres", "name": name, "count": gpus} for name in ("gpu", "gpu:h100") if gpus]
+        return {
+            "job_id": number, "name": "train", "user": "ann", "account": "ml", "cluster": "c1", "nodes": "n[01-02]",
+            "time": {"start": start, "end": end}, "tres": {"allocated": tres}, "steps": [{"step": {"id": "x"}}],
+        } | more  # fmt: skip
+
+    later = {"set": True, "infinite": False, "number": 1768874400}
+    jobs = [
+        job(101, 1768870800, 1768874400, 8),
+        job(102, later, 0, 2, nodes="n03", user="", association={"user": "bob"}),
+        job(103, 0, 0, 0, nodes="None assigned"),
+        job(104, 1768870800, 1768874400, 0),
+    ]
+    found = read_jobs(write(tmp_path, json.dumps({"meta": {}, "errors": [], "jobs": jobs})))
+    assert found.kind is Kind.SACCT
+    both = [("101", "ann", host, None, 4, False) for host in ("n01", "n02")]
+    assert placed(found) == [*both, ("102", "bob", "n03", None, 2, True)]
+    assert (found.claims[0].start_ms, found.claims[0].cluster) == (1768870800000, None)
+    assert found.skipped == {Skipped.never_started: 1, Skipped.no_gpus: 1}
+
+
 def test_local_times_ask_for_their_zone_by_name(tmp_path):
     file = write(tmp_path, SACCT)
     with pytest.raises(FileFault, match="no time zone") as caught:

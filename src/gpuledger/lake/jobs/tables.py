@@ -1,7 +1,7 @@
 """Which rows does a file of jobs have, by our names of its columns?
 
-The file is known by what it holds: JSON of pods as kubectl writes it, a table with sacct's columns, or any table (CSV,
-tab- or bar-separated, or a JSON list of objects).
+The file is known by what it holds: JSON of pods as kubectl writes it, a table with sacct's columns or its JSON, or any
+table (CSV, tab- or bar-separated, or a JSON list of objects).
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import msgspec
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.errors import FileFault, nearest
 from gpuledger.lake.jobs.claims import LABELS, Claim
+from gpuledger.lake.jobs.sacct_json import sacct_jobs, sacct_row
 
 Kind = StrEnum("Kind", {"SACCT": "sacct", "PODS": "Kubernetes pods", "TABLE": "table of jobs"})
 Why = StrEnum("Why", [
@@ -153,6 +154,8 @@ def _json_rows(path: Path, text: str) -> tuple[Found, list[tuple[int, Row]]]:
         raw = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
         raise FileFault(path, f"not JSON: {error}", hint="write the table again, or as CSV") from error
+    if (jobs := sacct_jobs(raw)) is not None:
+        return Found(Kind.SACCT, rows=len(jobs)), [(n, sacct_row(job)) for n, job in enumerate(jobs, start=1)]
     items = raw.get("items", [raw]) if isinstance(raw, dict) else raw
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise FileFault(path, "not a list of jobs or pods", hint="kubectl get pods -A -o json, or a list of objects")
