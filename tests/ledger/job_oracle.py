@@ -96,7 +96,12 @@ def _by_label(
 def _end(claim: Claim, claims: list[Claim]) -> float:
     if claim.end_ms is not None:
         return claim.end_ms
-    again = [c.start_ms for c in claims if (c.identity, c.host, c.gpu) == (claim.identity, claim.host, claim.gpu)]
+
+    def once(c: Claim) -> bool:
+        return c.pod is not None or (c.run_id is not None and c.gpu is None and c.gpus is not None)
+
+    same = [c for c in claims if c.identity == claim.identity and once(c) == once(claim)]
+    again = [c.start_ms for c in same if once(c) or (c.host, c.gpu) == (claim.host, claim.gpu)]
     return min([t for t in again if t > claim.start_ms], default=float("inf"))
 
 

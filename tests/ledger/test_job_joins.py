@@ -17,7 +17,7 @@ from gpuledger.lake.batch import COPY
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.jobs.adding import add_jobs
 from gpuledger.lake.jobs.claims import LABELS, Claim, settled
-from gpuledger.lake.jobs.store import read_claims, write_claims
+from gpuledger.lake.jobs.store import read_claims, read_manifest, write_claims
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.jobs.counts import added, words_of
@@ -245,6 +245,21 @@ def test_an_open_end_stops_where_the_job_starts_again():
     rows, counts = joined(sampled(4, 1), [claim("7", 0, None, gpu="0"), claim("7", 2, 3, gpu="0")])
     assert jobs_of(rows) == {"n1-0": ["7", "7", "7", None]}
     assert counts.overlapping == 0
+
+
+@pytest.mark.parametrize("again", [{"host": "n1"}, {"host": "n2"}, {"host": "n2", "pod": "p", "namespace": "x"}])
+def test_a_job_that_started_again_and_ended_does_not_go_on_the_day_after(tmp_path, again):
+    """The first table has it running; the later one has its second start only, and its end."""
+    day, named = 24 * 60, {n: t for n, t in again.items() if n != "host"}
+    lake = Lake(tmp_path)
+    claims = [claim("7", 0, None, gpus=2, **named), claim("7", day + 5, day + 9, again["host"], gpus=2, **named)]
+    write_claims(lake, settled(claims)[0])
+    first, second, third = ("2026-01-20", "2026-01-21", "2026-01-22")
+    assert [c.end_ms for c in read_claims(lake, first)] == [make.DAY + (day + 5) * MINUTE]
+    assert len(read_claims(lake, second)) == 2
+    assert read_claims(lake, third) == []
+    assert [c.end_ms for c in read_claims(lake)].count(None) == 1  # what the tables said stays as it is
+    assert read_manifest(lake).of_day(third) == ""
 
 
 def test_hosts_are_found_without_their_domain_where_that_is_clear():
