@@ -223,6 +223,18 @@ def test_a_pod_that_is_being_deleted_ends_with_its_grace_period(tmp_path):
     assert claim.end_ms - claim.start_ms == 3600 * 1000  # its containers ended before
 
 
+def test_a_pod_that_kubectl_no_longer_lists_is_ended_by_a_table(tmp_path):
+    pod = json.loads(json.dumps(POD))
+    pod["status"] = {"phase": "Running", "startTime": "2026-01-20T01:00:00Z", "containerStatuses": [{"state": {}}]}
+    lake = Lake(tmp_path / "lake")
+    result = add_jobs(lake, [write(tmp_path, json.dumps(pod), "pods.json")])
+    assert any("in no later list" in note for note in result.notes)
+    ends = "pod,namespace,host,start,end\ntrainer-0,ml,node1,2026-01-20T01:00:00Z,2026-01-20T04:00:00Z\n"
+    add_jobs(lake, [write(tmp_path, ends)])
+    (claim,) = read_claims(lake)
+    assert (claim.end_ms, claim.gpus, claim.team) == (claim.start_ms + 3 * 3_600_000, 2, "nlp")
+
+
 def test_a_table_in_utf16_is_named_as_such(tmp_path):
     file = tmp_path / "jobs.csv"
     file.write_bytes("job,user\n1,ann\n".encode("utf-16"))
