@@ -63,6 +63,16 @@ def test_steps_are_part_of_their_job_under_raw_ids_too(tmp_path):
     assert {c.user for c in found.claims} == {"ann", "bob"}
 
 
+def test_quotes_in_names_of_jobs_swallow_no_rows(tmp_path):
+    text = SACCT.replace("|train|", '|"train|').replace("|sweep|", '|say "go"|').replace("|het|", '|"|')
+    found, plain = (read_jobs(write(tmp_path, t), "UTC") for t in (text, SACCT))
+    assert (placed(found), found.rows) == (placed(plain), plain.rows)
+    assert {c.workload for c in found.claims} == {'"train', 'say "go"', '"'}
+    quoted = 'job|host|user|start|end\n1|"n1"|"a|b"|2026-01-20T01:00:00Z|2026-01-20T02:00:00Z\n'
+    (claim,) = read_jobs(write(tmp_path, '"job"' + quoted[3:])).claims
+    assert (claim.host, claim.user) == ("n1", "a|b")
+
+
 def test_array_tasks_have_the_number_that_samples_name_where_the_table_has_it(tmp_path):
     text = (
         "JobID|JobIDRaw|User|Start|End|NodeList|AllocTRES\n"

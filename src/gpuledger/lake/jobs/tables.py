@@ -99,8 +99,11 @@ def read_rows(path: Path, text: str) -> tuple[Found, list[tuple[int, Row]]]:
 def _cells(path: Path, text: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     first = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max(_DELIMITERS, key=first.count)
+    # sacct does not quote: a quote is part of a job's name, and must not run on into the next lines.
+    plain = delimiter == "|" and '"' not in first
     try:
-        rows = [r for r in csv.reader(io.StringIO(text), delimiter=delimiter) if r and any(c.strip() for c in r)]
+        cut = csv.reader(io.StringIO(text), delimiter=delimiter, quoting=csv.QUOTE_NONE if plain else csv.QUOTE_MINIMAL)
+        rows = [r for r in cut if r and any(c.strip() for c in r)]
     except csv.Error as error:
         raise FileFault(path, f"not a table: {error}", hint="write it again as CSV") from error
     if len(rows) < 2:
