@@ -124,9 +124,10 @@ def test_aws_passes_over_what_is_not_a_gpu_machine(tmp_path: Path) -> None:
     cpu = base | {"product/instanceType": "m5.large", "lineItem/UsageType": "BoxUsage:m5.large"}
     volume = base | {"lineItem/ResourceId": "vol-0123", "lineItem/UsageType": "EBS:VolumeUsage.gp3"}
     fee = base | {"lineItem/ResourceId": "", "lineItem/UsageType": ""}
-    found = one(as_csv(tmp_path / "cur.csv", [base, cpu, volume, fee]))
-    assert (len(found.spent), found.rows) == (1, 4)
-    assert found.skipped == {Skipped.NO_GPU: 1, Skipped.NOT_COMPUTE: 1, Skipped.NO_MACHINE: 1}
+    tax = base | {"lineItem/LineItemType": "Tax", "lineItem/UnblendedCost": "5.00"}
+    found = one(as_csv(tmp_path / "cur.csv", [base, cpu, volume, fee, tax]))
+    assert (len(found.spent), found.rows) == (1, 5)
+    assert found.skipped == {Skipped.NO_GPU: 1, Skipped.NOT_COMPUTE: 2, Skipped.NO_MACHINE: 1}
 
 
 def test_gcp_adds_cores_memory_gpus_and_credits(tmp_path: Path) -> None:
@@ -218,6 +219,17 @@ def test_nodes_are_known_by_all_their_names(tmp_path: Path) -> None:
     (node,) = one(write_json(tmp_path / "a.json", azure)).nodes
     assert {"aks-gpu-vmss", "aks-gpu-vmss_3"} <= node.aliases
     assert "3" not in node.aliases
+
+
+@pytest.mark.parametrize(
+    "capacity", [{"nvidia.com/gpu": "32"}, {"nvidia.com/gpu": "0", "nvidia.com/mig-1g.10gb": "56"}]
+)
+def test_slices_and_shares_of_a_node_are_not_its_boards(tmp_path: Path, capacity: dict[str, str]) -> None:
+    document: dict[str, Any] = nodes([ONE])
+    document["items"][0]["status"]["capacity"] = capacity
+    document["items"][0]["metadata"]["labels"] = {"nvidia.com/gpu.count": "8"}
+    (node,) = one(write_json(tmp_path / "n.json", document)).nodes
+    assert node.gpus == 8
 
 
 @pytest.mark.parametrize("text", [scontrol([ONE]), sinfo([ONE])], ids=["scontrol", "sinfo"])

@@ -40,3 +40,17 @@ def test_without_a_time_the_file_is_refused(tmp_path):
         gpuledger.open(tmp_path / "lake").ingest(file, host="node7")
     with pytest.raises(InputError, match="not a time"):
         gpuledger.open(tmp_path / "lake").ingest(file, host="node7", at="yesterday")
+
+
+@pytest.mark.parametrize(("first", "noted"), [("00:00:30", True), ("00:02:00", False)])
+@pytest.mark.parametrize("device", ["index", "UUID"])
+def test_files_of_the_same_time_under_one_host_that_was_given_are_noted(tmp_path, first, noted, device):
+    """Logs of several hosts, imported with the name of one, would become one GPU."""
+    rows = {"a.csv": ["00:00:00", "00:01:00"], "b.csv": [first, "00:03:00"]}
+    for name, times in rows.items():
+        lines = [f"2026-01-20T{t}Z,{'0' if device == 'index' else f'GPU-{name}'},50,300" for t in times]
+        head = HEADER if device == "index" else HEADER.replace("gpu,", "UUID,")
+        (tmp_path / name).write_text("timestamp," + head + "\n".join(lines) + "\n")
+    lake = gpuledger.open(tmp_path / "lake")
+    result = lake.ingest([tmp_path / name for name in rows], host="node7", gpu_model="NVIDIA H100 80GB HBM3")
+    assert any("names one host for all files" in note for note in result.notes) == (noted and device == "index")

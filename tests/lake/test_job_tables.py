@@ -10,6 +10,7 @@ import pytest
 
 from gpuledger.errors import FileFault
 from gpuledger.lake.jobs.adding import add_jobs
+from gpuledger.lake.jobs.claims import LABELS
 from gpuledger.lake.jobs.reading import WrongCell, gpu_count, gpus_by_host, gpus_of, hosts_of, read_jobs
 from gpuledger.lake.jobs.store import read_claims
 from gpuledger.lake.jobs.tables import Kind, Skipped, Why
@@ -52,6 +53,61 @@ def test_sacct_with_steps_arrays_and_lists_of_nodes(tmp_path, ends_with_a_bar):
     assert found.claims[0].workload == "train"
     assert found.skipped == {Skipped.no_gpus: 1, Skipped.never_started: 1}
     assert not found.rejected
+
+
+def test_steps_are_part_of_their_job_under_raw_ids_too(tmp_path):
+    raw = SACCT.replace("JobID|", "JobIDRaw|").replace("102_4|", "107|").replace("103+0|", "103|")
+    found = read_jobs(write(tmp_path, raw), "UTC")
+    assert found.kind is Kind.SACCT
+    assert [c.run_id for c in found.claims] == ["101", "101", "107", "103"]
+    assert {c.user for c in found.claims} == {"ann", "bob"}
+
+
+def test_quotes_in_names_of_jobs_swallow_no_rows(tmp_path):
+    text = SACCT.replace("|train|", '|"train|').replace("|sweep|", '|say "go"|').replace("|het|", '|"|')
+    found, plain = (read_jobs(write(tmp_path, t), "UTC") for t in (text, SACCT))
+    assert (placed(found), found.rows) == (placed(plain), plain.rows)
+    assert {c.workload for c in found.claims} == {'"train', 'say "go"', '"'}
+    quoted = 'job|host|user|start|end\n1|"n1"|"a|b"|2026-01-20T01:00:00Z|2026-01-20T02:00:00Z\n'
+    (claim,) = read_jobs(write(tmp_path, '"job"' + quoted[3:])).claims
+    assert (claim.host, claim.user) == ("n1", "a|b")
+
+
+def test_array_tasks_have_the_number_that_samples_name_where_the_table_has_it(tmp_path):
+    text = (
+        "JobID|JobIDRaw|User|Start|End|NodeList|AllocTRES\n"
+        "200_1|5001|bob|2026-01-20T01:00:00|2026-01-20T02:00:00|n01|gres/gpu=4\n"
+        "200_1.batch|5001.batch||2026-01-20T01:00:00|2026-01-20T02:00:00|n01|gres/gpu=4\n"
+    )
+    found = read_jobs(write(tmp_path, text), "UTC")
+    assert placed(found) == [("5001", "bob", "n01", None, 4, False)]
+    sample = tuple("5001" if name == "run_id" else None for name in LABELS)
+    assert found.claims[0].named_by(sample)
+    assert not found.claims[0].contradicts(sample)
+
+
+def test_sacct_as_json_needs_no_zone(tmp_path):
+    def job(number, start, end, gpus, **more):
+        tres = [{"type": "cpu", "name": "", "count": 8}]
+        tres += [{"type": "gres", "name": name, "count": gpus} for name in ("gpu", "gpu:h100") if gpus]
+        return {
+            "job_id": number, "name": "train", "user": "ann", "account": "ml", "cluster": "c1", "nodes": "n[01-02]",
+            "time": {"start": start, "end": end}, "tres": {"allocated": tres}, "steps": [{"step": {"id": "x"}}],
+        } | more  # fmt: skip
+
+    later = {"set": True, "infinite": False, "number": 1768874400}
+    jobs = [
+        job(101, 1768870800, 1768874400, 8),
+        job(102, later, 0, 2, nodes="n03", user="", association={"user": "bob"}),
+        job(103, 0, 0, 0, nodes="None assigned"),
+        job(104, 1768870800, 1768874400, 0),
+    ]
+    found = read_jobs(write(tmp_path, json.dumps({"meta": {}, "errors": [], "jobs": jobs})))
+    assert found.kind is Kind.SACCT
+    both = [("101", "ann", host, None, 4, False) for host in ("n01", "n02")]
+    assert placed(found) == [*both, ("102", "bob", "n03", None, 2, True)]
+    assert (found.claims[0].start_ms, found.claims[0].cluster) == (1768870800000, None)
+    assert found.skipped == {Skipped.never_started: 1, Skipped.no_gpus: 1}
 
 
 def test_local_times_ask_for_their_zone_by_name(tmp_path):
@@ -130,6 +186,40 @@ def test_pods_as_kubectl_writes_them(tmp_path):
     assert found.skipped == {Skipped.no_gpus: 1, Skipped.mig_slices: 1}
 
 
+@pytest.mark.parametrize("resource", ["nvidia.com/gpu.shared", "amd.com/cpx_nps4"])
+def test_pods_with_a_share_of_a_gpu_are_left_out_as_such(tmp_path, resource):
+    pod = json.loads(json.dumps(POD))
+    pod["spec"]["containers"][0]["resources"]["limits"] = {resource: "1"}
+    found = read_jobs(write(tmp_path, json.dumps([POD, pod])))
+    assert len(found.claims) == 1
+    assert found.skipped == {Skipped.gpu_shares: 1}
+
+
+def test_jobs_of_ray_with_metadata_are_not_pods(tmp_path):
+    job = {"submission_id": "r1", "metadata": {"user": "ann"}, "start_time": 1768870800000, "end_time": 1768874400000}
+    with pytest.raises(FileFault, match="lacks the column 'host'"):
+        read_jobs(write(tmp_path, json.dumps([job])))
+    found = read_jobs(write(tmp_path, json.dumps([job | {"host": "node1", "gpu": [0, 1]}])))
+    assert [(c.run_id, c.host, c.gpu) for c in found.claims] == [("r1", "node1", "0"), ("r1", "node1", "1")]
+
+
+@pytest.mark.parametrize(
+    ("text", "instead"),
+    [
+        (
+            "JobID           JobName       User\n------------ ---------- ----------\n100 train ann\n",
+            "sacct --parsable2",
+        ),
+        ('{"jobs": [{"job_id": 100}], "meta": {}}', "sacct --parsable2"),
+        ("NAMESPACE NAME READY STATUS RESTARTS AGE NODE\nml t-0 1/1 Running 0 3d n1\n", "kubectl get pods -A -o json"),
+    ],
+)
+def test_what_schedulers_print_for_people_names_the_form_that_is_read(tmp_path, text, instead):
+    with pytest.raises(FileFault) as raised:
+        read_jobs(write(tmp_path, text), "UTC")
+    assert instead in raised.value.hint
+
+
 def test_a_pod_that_is_being_deleted_ends_with_its_grace_period(tmp_path):
     pod = json.loads(json.dumps(POD))
     pod["metadata"]["deletionTimestamp"] = "2026-01-20T03:00:30Z"
@@ -141,6 +231,18 @@ def test_a_pod_that_is_being_deleted_ends_with_its_grace_period(tmp_path):
     (claim,) = read_jobs(write(tmp_path, json.dumps(pod))).claims
     assert claim.end_ms is not None
     assert claim.end_ms - claim.start_ms == 3600 * 1000  # its containers ended before
+
+
+def test_a_pod_that_kubectl_no_longer_lists_is_ended_by_a_table(tmp_path):
+    pod = json.loads(json.dumps(POD))
+    pod["status"] = {"phase": "Running", "startTime": "2026-01-20T01:00:00Z", "containerStatuses": [{"state": {}}]}
+    lake = Lake(tmp_path / "lake")
+    result = add_jobs(lake, [write(tmp_path, json.dumps(pod), "pods.json")])
+    assert any("in no later list" in note for note in result.notes)
+    ends = "pod,namespace,host,start,end\ntrainer-0,ml,node1,2026-01-20T01:00:00Z,2026-01-20T04:00:00Z\n"
+    add_jobs(lake, [write(tmp_path, ends)])
+    (claim,) = read_claims(lake)
+    assert (claim.end_ms, claim.gpus, claim.team) == (claim.start_ms + 3 * 3_600_000, 2, "nlp")
 
 
 def test_a_table_in_utf16_is_named_as_such(tmp_path):

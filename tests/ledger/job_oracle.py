@@ -58,7 +58,7 @@ def _held(sample: dict, samples: list[dict], claims: list[Claim]) -> tuple[str, 
         if counts[job] is not None and counts[job] < size:
             counts[job] -= sum(found == job for found in by_label.values())
     direct = direct or _each([loose[job][0] for board, job in by_label.items() if board == sample["gpu_uuid"]])
-    counts = {job: n for job, n in counts.items() if n is None or n > 0}
+    counts = {job: n for job, n in counts.items() if n is None or n > 0 or job not in by_label.values()}
     loose = {job: cs for job, cs in loose.items() if job in counts}
     whole = [loose[i][0] for i, n in counts.items() if n is not None and n >= size]
     if direct or (loose and len(whole) == len(loose)):
@@ -96,7 +96,12 @@ def _by_label(
 def _end(claim: Claim, claims: list[Claim]) -> float:
     if claim.end_ms is not None:
         return claim.end_ms
-    again = [c.start_ms for c in claims if (c.identity, c.host, c.gpu) == (claim.identity, claim.host, claim.gpu)]
+
+    def once(c: Claim) -> bool:
+        return c.pod is not None or (c.run_id is not None and c.gpu is None and c.gpus is not None)
+
+    same = [c for c in claims if c.identity == claim.identity and once(c) == once(claim)]
+    again = [c.start_ms for c in same if once(c) or (c.host, c.gpu) == (claim.host, claim.gpu)]
     return min([t for t in again if t > claim.start_ms], default=float("inf"))
 
 

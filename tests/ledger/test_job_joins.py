@@ -17,7 +17,7 @@ from gpuledger.lake.batch import COPY
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.jobs.adding import add_jobs
 from gpuledger.lake.jobs.claims import LABELS, Claim, settled
-from gpuledger.lake.jobs.store import read_claims, write_claims
+from gpuledger.lake.jobs.store import read_claims, read_manifest, write_claims
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.jobs.counts import added, words_of
@@ -76,7 +76,7 @@ def jobs_of(rows: list[dict]) -> dict[str, list[str | None]]:
 
 
 @st.composite
-def tables(draw) -> list[Claim]:
+def tables(draw, counts: tuple[int | None, ...] = (None, 1, 2, 3)) -> list[Claim]:
     """Claims of few jobs on few GPUs: overlaps, open ends, GPUs named by index, by UUID or not at all."""
     out = []
     for _ in range(draw(st.integers(1, 7))):
@@ -89,7 +89,7 @@ def tables(draw) -> list[Claim]:
             claim(job, start, end, draw(st.sampled_from(["n1", "n1", "n2", "n3"])), gpu, user=user, account="a",
                   namespace=draw(st.sampled_from([None, "x"])) if job == "j1" else None,
                   pod="p" if job == "j3" else None,
-                  gpus=None if gpu else draw(st.sampled_from([None, 1, 2, 3])))
+                  gpus=None if gpu else draw(st.sampled_from(counts)))
         )  # fmt: skip
     return out
 
@@ -112,7 +112,7 @@ def fleets(draw) -> list[dict]:
     return out
 
 
-@given(fleets(), tables())
+@given(fleets(), tables((None, 0, 1, 2, 3)))
 @settings(max_examples=150, deadline=None, suppress_health_check=QUIET)
 def test_the_join_is_what_asking_for_each_sample_gives(samples, claims):
     rows, counts = joined(samples, claims)
@@ -154,6 +154,7 @@ def test_jobs_on_one_gpu_share_it_and_the_same_job_twice_does_not():
         (2, [], "7"),  # the whole host
         (None, [], "7"),  # alone, number unknown
         (1, [], "shared by job 7 and free GPUs"),
+        (0, [], "shared by job 7 and free GPUs"),  # it has fewer GPUs than hosts
         (1, [claim("8", 0, 9, gpus=1)], "shared by jobs 7, 8"),
         (2, [claim("8", 0, 9, gpus=2)], "7|8"),  # both hold all of it
     ],
@@ -244,6 +245,21 @@ def test_an_open_end_stops_where_the_job_starts_again():
     rows, counts = joined(sampled(4, 1), [claim("7", 0, None, gpu="0"), claim("7", 2, 3, gpu="0")])
     assert jobs_of(rows) == {"n1-0": ["7", "7", "7", None]}
     assert counts.overlapping == 0
+
+
+@pytest.mark.parametrize("again", [{"host": "n1"}, {"host": "n2"}, {"host": "n2", "pod": "p", "namespace": "x"}])
+def test_a_job_that_started_again_and_ended_does_not_go_on_the_day_after(tmp_path, again):
+    """The first table has it running; the later one has its second start only, and its end."""
+    day, named = 24 * 60, {n: t for n, t in again.items() if n != "host"}
+    lake = Lake(tmp_path)
+    claims = [claim("7", 0, None, gpus=2, **named), claim("7", day + 5, day + 9, again["host"], gpus=2, **named)]
+    write_claims(lake, settled(claims)[0])
+    first, second, third = ("2026-01-20", "2026-01-21", "2026-01-22")
+    assert [c.end_ms for c in read_claims(lake, first)] == [make.DAY + (day + 5) * MINUTE]
+    assert len(read_claims(lake, second)) == 2
+    assert read_claims(lake, third) == []
+    assert [c.end_ms for c in read_claims(lake)].count(None) == 1  # what the tables said stays as it is
+    assert read_manifest(lake).of_day(third) == ""
 
 
 def test_hosts_are_found_without_their_domain_where_that_is_clear():

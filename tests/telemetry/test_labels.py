@@ -84,7 +84,7 @@ def test_owners_of_every_kind_are_read(column, label):
 
 def test_the_first_filled_of_several_columns_counts_for_every_label():
     rows, _ = read([{"Hostname": "h1", "instance": "10.0.0.1:9400"}, {"instance": "10.0.0.2:9400"}])
-    assert [r["host"] for r in rows] == ["h1", "10.0.0.2:9400"]
+    assert [r["host"] for r in rows] == ["h1", "10.0.0.2"]
 
 
 def test_a_mistyped_label_of_a_mapping_file_is_refused(tmp_path):
@@ -133,3 +133,19 @@ def test_a_label_written_otherwise_is_named(tmp_path, name):
     file.write_text(f"timestamp,UUID,{name},DCGM_FI_DEV_GPU_UTIL\n2026-01-20T00:00:00Z,GPU-1,ml,50\n")
     done = import_files(Lake(tmp_path / "lake"), [file])
     assert any(f"column {name!r} is not used; did you mean" in note for note in done.notes)
+
+
+@pytest.mark.parametrize(
+    ("labels", "host"),
+    [
+        ({"Hostname": "nvidia-dcgm-exporter-x1", "node": "node-3"}, "node-3"),
+        ({"Hostname": "nvidia-dcgm-exporter-x1", "node": "", "instance": "10.0.0.7:9400"}, "10.0.0.7"),
+        ({"Hostname": "nvidia-dcgm-exporter-x1"}, "nvidia-dcgm-exporter-x1"),  # nothing better is known
+        ({"Hostname": "node-3", "node": "node-4"}, "node-3"),
+        ({"instance": "node-3:9400"}, "node-3"),
+        ({"instance": "[fd00::7]:9400"}, "[fd00::7]"),
+    ],
+)
+def test_a_host_is_the_machine_not_its_exporter(labels, host):
+    (row,), _ = read([labels])
+    assert row["host"] == host

@@ -185,6 +185,33 @@ def test_metrics_of_other_exporters_are_passed_over(tmp_path):
     assert result.rows_rejected == 0
 
 
+def test_counters_of_openmetrics_and_what_it_adds_to_them(tmp_path):
+    labels = '{gpu="0",UUID="GPU-1",modelName="NVIDIA L4",Hostname="h1"}'
+    file = tmp_path / "om.txt"
+    file.write_text(
+        f"# TYPE DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION counter\n"
+        f'DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION_total{labels} 1000.0 1768900000.0 # {{trace="a}} b"}} 0.67\n'
+        f'DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION_total{labels} 7.5e+03 1768900015.5 # {{trace="c"}} 0.6 1768900015.0\n'
+        f"DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION_created{labels} 1768000000.0\n"
+        "# EOF\n"
+    )
+    found, result = imported(tmp_path, file)
+    assert found["energy_mj"].tolist() == [1000, 7500]
+    assert found["at_ms"].tolist() == [1768900000000, 1768900015500]
+    assert result.rows_rejected == 0
+
+
+def test_names_in_quotes_as_prometheus_3_writes_them(tmp_path):
+    file = tmp_path / "dump.txt"
+    file.write_text(
+        '{"k8s.pod.label \\"x\\""="y, }", UUID="GPU-1", __name__="DCGM_FI_DEV_GPU_UTIL", gpu="0"} 45 1768900000000\n'
+        '{"DCGM_FI_DEV_POWER_USAGE", "k8s.pod"="y", UUID="GPU-1", gpu="0"} 30.5 1768900000000\n'
+    )
+    found, result = imported(tmp_path, file, gpu_model="NVIDIA L4")
+    assert found[["gpu_util_ratio", "power_w"]].values.tolist() == [[0.45, 30.5]]
+    assert result.rows_rejected == 0
+
+
 def test_a_page_without_gpus_is_refused_with_the_exporters_that_are_known(tmp_path):
     file = tmp_path / "page"
     file.write_text("# TYPE node_load1 gauge\nnode_load1 0.5\n")
@@ -248,6 +275,28 @@ def test_a_truncated_answer_is_refused(tmp_path):
         imported(tmp_path, file)
 
 
+def test_an_export_of_victoriametrics_has_the_same_rows(tmp_path):
+    answer = json.loads((FIXTURES / "prometheus_json/raw.json").read_text())
+    lines = [
+        {
+            "metric": one["metric"],
+            "values": [float(value) for _, value in one["values"]],
+            "timestamps": [round(at * 1000) for at, _ in one["values"]],
+        }
+        for one in answer["data"]["result"]
+    ]
+    silent = {"values": [None, "NaN"], "timestamps": lines[0]["timestamps"][:2]}
+    other = {"metric": {"__name__": "node_load1", "job": "node"}} | silent
+    file = tmp_path / "export.jsonl"
+    file.write_text(
+        "\n".join(json.dumps(line) for line in [*lines, other]) + '\n{"metric": {"a": "b"}, "values": [1]}\n'
+    )
+    found, result = imported(tmp_path / "export", file)
+    wanted, _ = imported(tmp_path / "answer", FIXTURES / "prometheus_json/raw.json")
+    pd.testing.assert_frame_equal(found, wanted)
+    assert result.rejects == {"wrong_number_of_cells": 1}
+
+
 def test_answers_one_per_line_are_read_together(tmp_path):
     answer = json.loads((FIXTURES / "prometheus_json/raw.json").read_text())
     lines = [{**answer, "data": {**answer["data"], "result": [one]}} for one in answer["data"]["result"]]
@@ -269,6 +318,23 @@ def test_series_of_grafana_that_do_not_name_their_metric_are_refused(tmp_path):
     file.write_text('"Time","{UUID=""GPU-1"", gpu=""0""}"\r\n1768899600000,642\r\n')
     with pytest.raises(FileFault, match=r"(?s)which metric.*Verbose"):
         imported(tmp_path, file)
+
+
+@pytest.mark.parametrize(("metric", "time"), [("metric", "timestamp"), ("__name__", "ts"), ("metric_name", "time")])
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_a_table_with_one_row_per_metric(tmp_path, metric, time, separator):
+    rows = [[metric, "UUID", time, "modelName", "Hostname", "gpu", "pod", "namespace", "Value"]]
+    for second in range(3):
+        for name, value in (("DCGM_FI_DEV_GPU_UTIL", 50 + second), ("DCGM_FI_DEV_FB_USED", 1000 + second)):
+            at = f"2026-01-20T08:00:0{second}Z"
+            rows.append([name, "GPU-1", at, "NVIDIA H200", "n1", "0", "p-0", "ml", str(value)])
+    file = tmp_path / "long.csv"
+    file.write_text("\n".join(separator.join(row) for row in rows) + "\n")
+    found, result = imported(tmp_path, file)
+    assert found["gpu_util_ratio"].tolist() == [0.5, 0.51, 0.52]
+    assert found["fb_used_bytes"].tolist() == [m << 20 for m in (1000, 1001, 1002)]
+    assert {*zip(found["pod"], found["namespace"], found["host"], strict=True)} == {("p-0", "ml", "n1")}
+    assert result.rows_rejected == 0
 
 
 def test_a_matrix_of_grafana_is_refused(tmp_path):
@@ -309,6 +375,15 @@ def test_a_wrong_time_of_grafana_is_named_as_its_column(tmp_path):
     _, result = imported(tmp_path, file, gpu_model="NVIDIA H200")
     assert result.rejects == {"wrong_time": 1}
     assert "Time = 'yesterday'" in result.examples["wrong_time"]
+
+
+@pytest.mark.parametrize("at", ["3/2/2026, 9:00:00 AM", "02.03.2026 09:00:00", "02/03/2026 09:00:00"])
+def test_times_as_a_browser_shows_them_are_refused_with_the_switch_to_flip(tmp_path, at):
+    file = tmp_path / "panel.csv"
+    file.write_text(GRAFANA + f'"{at}",50\n"{at}",51\n')
+    with pytest.raises(FileFault, match="as a browser shows them") as raised:
+        imported(tmp_path, file, gpu_model="NVIDIA H200")
+    assert "Formatted data" in raised.value.hint
 
 
 def test_a_stray_line_break_in_a_cell_of_grafana_is_named_by_its_line(tmp_path):

@@ -70,6 +70,20 @@ def test_the_host_is_the_instance_without_its_port_where_nothing_else_names_it()
     assert found == {"gpu_uuid": "GPU-1", "host": "node-3"}
 
 
+@pytest.mark.parametrize(
+    ("labels", "host"),
+    [
+        ({"Hostname": "nvidia-dcgm-exporter-cwbcm", "node": "node-3"}, "node-3"),
+        ({"Hostname": "nvidia-dcgm-exporter-cwbcm", "kubernetes_node": "node-3"}, "node-3"),
+        ({"Hostname": "scraped-x7"}, "10.0.0.7"),  # the target's own pod, as `up` shows
+        ({"Hostname": "node-3", "node": "node-4"}, "node-3"),
+    ],
+)
+def test_the_exporters_pod_is_not_a_host_where_another_name_is_known(labels, host):
+    found = Naming.of([honored(labels), UP]).canonical(honored(labels), DCGM)
+    assert found["host"] == host
+
+
 def test_metrics_that_lack_the_owner_join_the_row_that_has_it():
     points = Points()
     bare = {name: text for name, text in GPU.items() if name != "__name__"}

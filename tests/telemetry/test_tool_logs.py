@@ -138,6 +138,20 @@ def test_query_rounds_with_repeated_headers_and_unknown_cells(tmp_path):
 
 
 # the same with all 220 fields that driver knows
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_query_columns_that_change_are_refused_with_their_line(tmp_path, end):
+    head = "timestamp, uuid, name, memory.used [MiB], power.draw [W]"
+    rows = [f"2026/03/02 09:00:0{s}.000, GPU-1, NVIDIA H200, 100, 300.00" for s in range(3)]
+    file = tmp_path / "gpus.csv"
+    swapped = "timestamp, uuid, name, power.draw [W], memory.used [MiB]"
+    file.write_text(end.join([head, *rows, head, swapped, rows[0]]) + end)
+    with pytest.raises(FileFault, match="its columns change at line 6") as raised:
+        gpuledger.open(tmp_path / "lake").ingest(file)
+    assert "split the file" in raised.value.hint
+    file.write_text(end.join([head, *rows, head, head[:20]]))  # it was stopped while it wrote the header again
+    assert len(imported(tmp_path / "cut", file)) == 3
+
+
 def test_query_of_every_field(tmp_path):
     (row,) = samples(tmp_path, "nvidia_smi_query", "all_fields.csv").to_dict("records")
     names, cells = (
@@ -496,3 +510,92 @@ def test_a_single_snapshot_is_unknown_because_it_covers_no_time(tmp_path):
     assert "cover no time" in reasons["fleet.gpu_util_pct"]
     assert "cover no time" in reasons["hours[].gpu_util_pct"]
     assert not [why for why in reasons.values() if "in the samples" in why]
+
+
+def test_columns_of_a_tool_are_not_taken_for_misspelled_ones(tmp_path):
+    file = tmp_path / "gpus.csv"
+    head = "timestamp, uuid, name, power.draw.average [W], power.draw.instant [W], clocks.max.memory [MHz]"
+    file.write_text(f"{head}\n2026/03/02 09:00:00.000, GPU-1, NVIDIA H200, 300.00 W, 400.00 W, 3201 MHz\n")
+    result = gpuledger.open(tmp_path / "lake").ingest(file, tz="UTC")
+    assert not any("did you mean" in note for note in result.notes)
+
+
+def test_partitions_of_amd_smi_are_not_boards(tmp_path):
+    head = "timestamp,gpu,xcp,power_usage,hotspot_temperature,gfx,mem,vram_used,vram_total"
+    rows = [
+        f"{1772442000 + t},{4 * board + part},{part},"
+        + (f"{180 + board},49,{board},0,0.3,192.0" if not part else "N/A,N/A,N/A,N/A,0.5,48.0")
+        for t in range(3)
+        for board in range(2)
+        for part in range(4)
+    ]
+    file = tmp_path / "monitor.csv"
+    file.write_text("\n".join([head, *rows]) + "\n")
+    found = imported(tmp_path, file, host="n1", gpu_model="AMD Instinct MI300X")
+    assert found["gpu_uuid"].tolist() == ["n1:gpu0"] * 3 + ["n1:gpu4"] * 3
+    same(found["power_w"], [180] * 3 + [181] * 3)
+    result = gpuledger.open(tmp_path / "again").ingest(file, host="n1", gpu_model="AMD Instinct MI300X")
+    assert any("partitions of a board" in note for note in result.notes)
+    file.write_text("\n".join([head, *(row for row in rows if ",1," in row[:16])]) + "\n")
+    with pytest.raises(FileFault, match="xcp 0"):
+        gpuledger.open(tmp_path / "part").ingest(file, host="n1", gpu_model="AMD Instinct MI300X")
+
+
+def test_memory_of_amd_smi_in_gib(tmp_path):
+    file = tmp_path / "monitor.csv"
+    head = "timestamp,gpu,power_usage,gfx,vram_used,vram_free,vram_total"
+    file.write_text(f"{head}\n1772442000,0,300,90,5.5,186.1,191.6\n")
+    found = imported(tmp_path, file, host="n1", gpu_model="AMD Instinct MI300X")
+    same(found["fb_used_bytes"], [round(5.5 * 2**30)])
+    same(found["fb_free_bytes"], [round(186.1 * 2**30)])
+
+
+SCREENS = {
+    "nvidia-smi --query-gpu": [
+        "Mon Mar  2 09:00:00 2026\n+------------+\n| NVIDIA-SMI 580.65.06    Driver Version: 580.65.06 |\n",
+        "\n==============NVSMI LOG==============\n\nTimestamp          : Mon Mar  2 09:00:00 2026\n",
+        '<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">\n<nvidia_smi_log>\n',
+    ],
+    "amd-smi monitor": [
+        "TIMESTAMP  GPU  POWER  GPU_TEMP  GFX_UTIL\n1772442000    0  300 W      50 C      90 %\n",
+        "GPU  XCP  POWER  GPU_T  MEM_T  GFX_CLK  GFX%  MEM%\n  0    0  300 W   50 C   40 C  90 MHz  1 %  2 %\n",
+        "+------+\n| AMD-SMI 26.0.0+37d158ab    amdgpu version: 6.14.14 |\n",
+    ],
+    "rocm-smi --showuse": ["\n======== ROCm System Management Interface ========\n==== Concise Info ====\n"],
+}
+
+
+@pytest.mark.parametrize(("instead", "text"), [(c, t) for c, texts in SCREENS.items() for t in texts])
+def test_a_screen_names_the_command_that_records(tmp_path, capsys, instead, text):
+    file = tmp_path / "log.txt"
+    file.write_text(text)
+    for more in ([], ["--explain"]):
+        assert run(["import", str(file), "--lake", str(tmp_path / "lake"), *more]) == 2
+        words = capsys.readouterr().err
+        assert "not samples over time" in words
+        assert f"next: record samples: {instead}" in " ".join(words.split())
+    (tmp_path / "gpus.csv").write_text(
+        "timestamp, uuid, name, power.draw [W]\n2026/03/02 09:00:00.000, GPU-1, NVIDIA H200, 300.00 W\n"
+    )
+    assert run(["import", str(tmp_path), "--lake", str(tmp_path.parent / f"{tmp_path.name}-lake")]) == 0
+    assert "log.txt: not imported: it is" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    "text", ['{"timestamp": "2026-03-02T09:00:00Z", "UUID": "GPU-1", "util": 5}\n', '[\n {"a": 1}]\n']
+)
+def test_json_of_no_known_kind_says_how_to_go_on(tmp_path, text):
+    (tmp_path / "log.json").write_text(text)
+    with pytest.raises(FileFault, match="JSON of a kind that is not known") as raised:
+        gpuledger.open(tmp_path / "lake").ingest(tmp_path / "log.json")
+    assert "as CSV" in raised.value.hint
+
+
+def test_decimals_with_a_comma_say_how_to_go_on(tmp_path):
+    file = tmp_path / "gpus.csv"
+    file.write_text("timestamp;UUID;modelName;DCGM_FI_DEV_POWER_USAGE\n2026-03-02T09:00:00Z;GPU-1;NVIDIA L4;40,5\n")
+    with pytest.raises(FileFault, match="not one usable row") as raised:
+        gpuledger.open(tmp_path / "lake").ingest(file)
+    assert "decimals with a point" in raised.value.hint
+    pd.read_csv(file, sep=None, decimal=",", engine="python").to_csv(tmp_path / "points.csv")
+    assert len(imported(tmp_path, tmp_path / "points.csv")) == 1

@@ -6,32 +6,31 @@ day and device; then days are gathered, compared with the lake and written. Smal
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
-from gpuledger.errors import FileFault, InputError, LakeError, let_go
-from gpuledger.lake import rejects as why
-from gpuledger.lake.clocks import Ahead, ahead_note, check_store_clock, latest_ms
+from gpuledger.errors import InputError, LakeError, let_go
+from gpuledger.lake.clocks import ahead_note, check_store_clock, latest_ms
 from gpuledger.lake.engines.choosing import in_use
 from gpuledger.lake.engines.engine import Runner, everywhere
 from gpuledger.lake.handing import own_desk
 from gpuledger.lake.layout import Lake, Manifest, Part
 from gpuledger.lake.processes import D, Progress, T
-from gpuledger.lake.rejects import Rejects, logged
+from gpuledger.lake.rejects import Rejects, logged, no_usable_row
 from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.runs import moved
 from gpuledger.lake.stores.path import place_of
-from gpuledger.lake.taking import Piece, Reading, Taken, Taker, TakeTask, take_piece
+from gpuledger.lake.taking import Piece, Reading, Taken, Taker, TakeTask, is_by_index, one_host_notes, take_piece
 from gpuledger.lake.writing import DayTask, DayWritten, Place, write_day, write_from
+from gpuledger.telemetry.date_order import joined
 from gpuledger.telemetry.finding import Found, Strangers, as_the_user_names_them, find_files
 from gpuledger.telemetry.labels import Used, label_notes
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, Mapping
 from gpuledger.telemetry.sources import open_source
-from gpuledger.units import MS_PER_DAY, day_start_ms, utc, utc_day
+from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 
 # Below this many rows, starting processes costs more than they save; a piece of a file has about as many.
 ROWS_WORTH_PROCESSES = 3_000_000
@@ -104,6 +103,7 @@ class Import:
         closed_ms = day_start_ms(self.closed_before) if self.closed_before else 0
         self.reading = msgspec.structs.replace(reading, closed_ms=closed_ms, latest_ms=latest_ms())
         self.newest_ms = 0
+        self.by_index: list[tuple[str, tuple[int, int]]] = []
         self._runner: Runner | None = None
 
     def __enter__(self) -> Import:
@@ -145,6 +145,7 @@ class Import:
         taken = self._here(pieces) if several == 1 else self._in_processes(pieces)
         for path in dict.fromkeys(piece.path for piece in pieces):
             self._finish_file(path, [(p, taken[p.number]) for p in pieces if p.path == path])
+        self.result.notes += one_host_notes(self.by_index)
 
     def _here(self, pieces: Sequence[Piece]) -> dict[int, Taken]:
         taker = Taker(self.sorter, self.reading, self.progress)
@@ -178,7 +179,10 @@ class Import:
                 self.result.notes.append(
                     f"GPU model {model!r} is not in the catalog: what needs its figures is not known"
                 )
-        self.newest_ms = max(self.newest_ms, *(taken.newest_ms for _, taken in pieces))
+        span = min(taken.span_ms[0] for _, taken in pieces), max(taken.span_ms[1] for _, taken in pieces)
+        self.newest_ms = max(self.newest_ms, span[1])
+        if "host" in self.reading.given.labels and is_by_index(pieces[0][1].labels):
+            self.by_index.append((name, span))
         ahead = [found for _, taken in pieces for found in taken.ahead]
         if ahead:
             self._note(name, [ahead_note(ahead, self.reading.latest_ms)])
@@ -186,8 +190,9 @@ class Import:
         for label, source, count in (found for _, taken in pieces for found in taken.label_rows):
             used[label, source] += count
         self._note(name, label_notes(pieces[0][1].labels, used))
+        self._note(name, joined([taken.dates for _, taken in pieces]).notes(path))
         if not any(taken.usable for _, taken in pieces):
-            raise _no_usable_row(path, self.rejects, before, ahead)
+            raise no_usable_row(path, self.rejects, before, ahead)
         self.result.files += 1
         self.result.rows_read += rows
 
@@ -279,16 +284,3 @@ def pieces_of(files: Sequence[Path], *, may_cut: bool) -> tuple[list[Piece], int
         pieces += [Piece(str(file), len(pieces) + part, part, parts) for part in range(parts)]
         total += rows
     return pieces, total
-
-
-def _no_usable_row(path: str, rejects: Rejects, before: Counter[str], ahead: Sequence[Ahead]) -> FileFault:
-    found = rejects.counts - before
-    if set(found) == {why.AHEAD}:
-        hint = f"check the clock of {ahead[0].host or 'its host'}, or --tz if the file has local times"
-        last = f"{utc(max(a.last_ms for a in ahead)):%Y-%m-%d %H:%M} UTC"
-        return FileFault(path, f"all its rows are later than now, up to {last} (of {ahead[0].words})", hint=hint)
-    if set(found) == {why.CLOSED_DAY}:
-        return FileFault(path, "all its rows are of days that are closed", hint="import into another lake: --lake DIR")
-    text = ", ".join(f"{n} x {reason}" for reason, n in found.most_common(3)) or "no rows"
-    example = next((rejects.examples.get(reason, "") for reason in found if reason not in before), "")
-    return FileFault(path, f"not one usable row ({text})", hint=f"look at {example}" if example else "check the export")

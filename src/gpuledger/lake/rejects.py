@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,10 +14,14 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from gpuledger.errors import FileFault
+from gpuledger.lake.clocks import Ahead
 from gpuledger.lake.rows import groups
 from gpuledger.lake.sorting.order import ARRIVAL, device_codes, series_codes
 from gpuledger.plain_text import csv_cell
 from gpuledger.telemetry import schema
+from gpuledger.telemetry.convert import NOT_A_NUMBER, WRONG_TIME
+from gpuledger.telemetry.mapping.checks import START_A_MAP
 from gpuledger.units import utc
 
 FIELDS = ("file", "row", "reason", "column", "value")
@@ -26,6 +31,7 @@ AHEAD = "later_than_now"
 OVER_POWER = "power_over_twice_the_board"
 WRONG_CELLS = "wrong_number_of_cells"
 _LOGGED = 10_000
+_DECIMAL_COMMA = re.compile(r"'-?\d+,\d+'")
 # From this many on, rejected rows are counted by reason and no longer listed: a small file may hold very many.
 LISTED = 1_000_000
 
@@ -155,3 +161,21 @@ def _turned_back_at(chunk: pa.Table) -> dict[int, int]:
     order = np.lexsort((arrival, codes) if series is None else (arrival, series, codes))
     back = np.diff(chunk[schema.TIME].to_numpy()[order], prepend=0) < 0
     return dict(zip(arrival[order].tolist(), np.cumsum(back).tolist(), strict=True))
+
+
+def no_usable_row(path: str, rejects: Rejects, before: Counter[str], ahead: Sequence[Ahead]) -> FileFault:
+    """The fault of a file whose rows were all rejected; `before`: the rejected rows of the files before it."""
+    found = rejects.counts - before
+    if set(found) == {AHEAD}:
+        hint = f"check the clock of {ahead[0].host or 'its host'}, or --tz if the file has local times"
+        last = f"{utc(max(a.last_ms for a in ahead)):%Y-%m-%d %H:%M} UTC"
+        return FileFault(path, f"all its rows are later than now, up to {last} (of {ahead[0].words})", hint=hint)
+    if set(found) == {CLOSED_DAY}:
+        return FileFault(path, "all its rows are of days that are closed", hint="import into another lake: --lake DIR")
+    text = ", ".join(f"{n} x {reason}" for reason, n in found.most_common(3)) or "no rows"
+    example = next((rejects.examples.get(reason, "") for reason in found if reason not in before), "")
+    more = f"; to name how times are written, {START_A_MAP}" if set(found) == {WRONG_TIME} else ""
+    if set(found) == {NOT_A_NUMBER} and _DECIMAL_COMMA.search(example):
+        more = "; write decimals with a point: pandas.read_csv(FILE, sep=None, decimal=',').to_csv('points.csv')"
+    hint = f"look at {example}{more}" if example else "check the export"
+    return FileFault(path, f"not one usable row ({text})", hint=hint)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Mapping as Columns
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -27,6 +30,7 @@ from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.runs import Handed, moved
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.convert import AMBIGUOUS_TIME, IMPOSSIBLE_TIME, convert
+from gpuledger.telemetry.date_order import Dates
 from gpuledger.telemetry.finding import Found, as_the_user_names_them
 from gpuledger.telemetry.labels import Used
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Bound, Given, Mapping, bind
@@ -63,12 +67,15 @@ class Piece(msgspec.Struct, frozen=True):
     parts: int = 1
 
 
+NO_TIME = (1 << 62, 0)
+
+
 class Taken(msgspec.Struct, frozen=True):
     """What taking a piece found. `rejects`: the log of its rejected rows, numbered within the piece.
 
     `labels`: by label the source columns it may stand in; `label_rows`: how many rows have it from which. `ahead`: the
-    devices with rows whose times have not come yet; `newest_ms`: the latest time of the others. `unlisted`: by reason
-    how many rejected rows the log had no room for.
+    devices with rows whose times have not come yet; `span_ms`: the first and the last time of the others. `unlisted`:
+    by reason how many rejected rows the log had no room for. `dates`: in which order they are written.
     """
 
     rows: int
@@ -79,8 +86,9 @@ class Taken(msgspec.Struct, frozen=True):
     labels: dict[str, tuple[str, ...]]
     label_rows: list[tuple[str, str, int]]
     ahead: list[Ahead]
-    newest_ms: int
+    span_ms: tuple[int, int]
     unlisted: dict[str, int] = {}
+    dates: Dates = Dates()
     handed: Handed | None = None
 
 
@@ -123,7 +131,7 @@ class Taker:
         stamps.resolve = (lambda: passes_of(path, bound, stamps)) if bound.time else None
         rejected = RejectLog(log)
         notes: list[str] = []
-        rows, usable, newest_ms, used = 0, 0, 0, Used()
+        rows, usable, span, used = 0, 0, NO_TIME, Used()
         labels = (*bound.label_columns(), *(c for c in (bound.time, bound.clock) if c and opened.text))
         opened.numbers = frozenset(source for source, rule in bound.values.values() if not rule.parse)
         for batch in opened.batches(bound.source_columns(), labels):
@@ -137,7 +145,8 @@ class Taker:
             table, numbers = self._check(piece.path, numbers[converted.kept], converted.table, rejected)
             if table.num_rows:
                 self._sorter.add(table, numbers + (piece.number << PIECE_BITS))
-                newest_ms = max(newest_ms, pc.max(table[schema.TIME]).as_py())
+                ends = pc.min_max(table[schema.TIME]).as_py()
+                span = min(span[0], ends["min"]), max(span[1], ends["max"])
             usable += table.num_rows
             rows += batch.num_rows
             self._progress("read", batch.num_rows)
@@ -150,8 +159,8 @@ class Taker:
         named = [f"{path.name}: {note}" for note in notes]
         count = rows // opened.per_row + len(opened.wrong_rows)
         found = [(*key, n) for key, n in used.items()]
-        more = dict(rejected.more)
-        return Taken(count, usable, named, unknown, str(log), bound.labels, found, ahead, newest_ms, more)
+        more, dates = dict(rejected.more), Dates(rule.formats, bound.mapping.file, stamps.orders)
+        return Taken(count, usable, named, unknown, str(log), bound.labels, found, ahead, span, more, dates)
 
     def _check(
         self, source: str, numbers: np.ndarray, table: pa.Table, rejected: RejectLog
@@ -213,6 +222,21 @@ def rows_ahead(table: pa.Table, ahead: np.ndarray) -> list[Ahead]:
         one = found.get(device) or Ahead(device, host or "", 0, 0)
         found[device] = Ahead(device, one.host or host or "", one.rows + 1, max(one.last_ms, at_ms))
     return list(found.values())
+
+
+def is_by_index(labels: Columns[str, tuple[str, ...]]) -> bool:
+    """Whether a file knows its GPUs by their index only, and not their host. `labels`: the columns of each label."""
+    return "host" not in labels and labels.get("gpu_uuid") == labels.get("gpu_index")
+
+
+def one_host_notes(files: Sequence[tuple[str, tuple[int, int]]]) -> list[str]:
+    """A note where files whose GPUs are all put on the one host the user named are of the same time."""
+    ordered = sorted((span, name) for name, span in files)
+    for (before, name), (after, other) in pairwise(ordered):
+        if after[0] <= before[1]:
+            shared = f"{name} and {other} are of the same time, and --host names one host for all files"
+            return [f"{shared}: if they are of several hosts, import the files of each by themselves, with its --host"]
+    return []
 
 
 def _notes(bound: Bound, stamps: StampReader, zone: str) -> list[str]:

@@ -15,6 +15,7 @@ from gpuledger.errors import FileFault, GpuledgerError, InputError
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.cells import as_python
 from gpuledger.telemetry.convert import Converted, convert
+from gpuledger.telemetry.date_order import Dates
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Bound, Given, Mapping, bind, factor, fitted, recognized
 from gpuledger.telemetry.mapping.shape import open_shaped
 from gpuledger.telemetry.mapping.suggest import Suggestion, propose, suggest, wide_pattern
@@ -85,6 +86,7 @@ class Explanation:
     notes: list[str] = field(default_factory=list)
     problem: str = ""
     hint: str = ""
+    dates: Dates = field(default_factory=Dates)
 
 
 def explain(
@@ -103,6 +105,11 @@ def explain(
     stamps = StampReader(chosen.time.formats, zone, unit=chosen.time.unit, untimed=untimed)
     stamps.resolve = (lambda: passes_of(Path(path), found.bound, stamps)) if found.bound.time else None
     sample, made = _sample(opened, found.bound, stamps, complete=not found.missing)
+    dates = Dates(chosen.time.formats, chosen.file, stamps.orders)
+    try:
+        dated = dates.notes(path)
+    except FileFault as error:
+        dated, problem, hint = [], error.message, error.hint
     return Explanation(
         file=str(path),
         bound=found.bound,
@@ -119,9 +126,10 @@ def explain(
         rejected=[Rejected(f.row // opened.per_row + 1, f.reason, f.column, f.value) for f in made.faults]
         if made
         else [],
-        notes=list(dict.fromkeys(made.notes)) if made else [],
+        notes=[*dict.fromkeys(made.notes if made else ()), *dated],
         problem=problem,
         hint=hint,
+        dates=dates,
     )
 
 

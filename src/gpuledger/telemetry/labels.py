@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from gpuledger.telemetry.mapping import Bound, Mapping
 
 EXPORTED = "exported_"
+_INSTANCE = "instance"  # a host, and the port of its exporter
 # What a scrape names after the pod it reads: of the exporter where the pod is.
 _OF_POD = ("namespace", "pod", "container")
 # By label and source column the rows whose cell was used; under `EXPORTER` the rows that name the exporter's own pod.
@@ -33,6 +34,8 @@ def read_labels(batch: pa.RecordBatch, bound: Bound) -> tuple[dict[str, pa.Dicti
     places: dict[str, np.ndarray] = {}
     for column, sources in bound.labels.items():
         cells = [label(batch.column(source), blank) for source in sources]
+        if column == "host":
+            cells = _hosts(sources, cells, bound.mapping)
         out[column] = cells[0]
         if len(cells) > 1:
             out[column], places[column] = _first_filled(cells)
@@ -89,12 +92,32 @@ def label_notes(labels: Rows[str, Sequence[str]], used: Rows[tuple[str, str], in
     return notes
 
 
+def _hosts(sources: Sequence[str], cells: list[pa.DictionaryArray], mapping: Mapping) -> list[pa.DictionaryArray]:
+    """The cells that name hosts, without the port of an instance; a pod of an exporter only where no other name is."""
+    out = list(cells)
+    for place, source in enumerate(sources):
+        if source == _INSTANCE:
+            words = pc.replace_substring_regex(out[place].dictionary, r"^([^:]+|\[.+\]):\d+$", r"\1")
+            out[place] = label(pa.DictionaryArray.from_arrays(out[place].indices, words), pa.array([], pa.string()))
+    own = [_exporters(c, mapping) for c in out]
+    if all(mine is None for mine in own):
+        return out
+    others = [_filled(c) >= 0 if mine is None else (_filled(c) >= 0) & ~mine for c, mine in zip(out, own, strict=True)]
+    named = np.logical_or.reduce(others)
+    return [c if mine is None else _without(c, mine & named) for c, mine in zip(out, own, strict=True)]
+
+
+def _filled(cells: pa.DictionaryArray) -> np.ndarray:
+    """The codes of the cells, -1 where one is empty."""
+    code = np.asarray(cells.indices.fill_null(-1))
+    # A dictionary may hold NULL itself.
+    none = np.array([w is None for w in [*cells.dictionary.to_pylist(), None]])
+    return np.where(none[code], -1, code)
+
+
 def _first_filled(cells: list[pa.DictionaryArray]) -> tuple[pa.DictionaryArray, np.ndarray]:
     """Of each row the first cell that is filled, and the column it stood in (-1: none)."""
-    codes = [np.asarray(c.indices.fill_null(-1)) for c in cells]
-    # A dictionary may hold NULL itself.
-    none = [np.array([w is None for w in [*c.dictionary.to_pylist(), None]]) for c in cells]
-    codes = [np.where(empty[code], -1, code) for code, empty in zip(codes, none, strict=True)]
+    codes = [_filled(c) for c in cells]
     place = np.full(len(codes[0]), -1, dtype=np.int64)
     found = np.full(len(codes[0]), -1, dtype=np.int64)
     starts = [0, *accumulate(len(c.dictionary) for c in cells)]

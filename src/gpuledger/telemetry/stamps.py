@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpuledger.errors import InputError, NotSaid
+from gpuledger.telemetry.date_order import Order, assumed, order_of
 from gpuledger.telemetry.mapping import Given
 from gpuledger.telemetry.mapping.rules import EPOCH_UNITS
 from gpuledger.units import MS_PER_DAY, MS_PER_S
@@ -29,6 +30,8 @@ _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 # An epoch number is in seconds, ms, us or ns; which one follows from its size for any year from 2000 to 2100.
 _EPOCH_SIZES = ((1e11, 1e3), (1e14, 1.0), (1e17, 1e-3), (1e20, 1e-6))
 _MS_PER_MINUTE = 60 * MS_PER_S
+# As BigQuery and Go write times in UTC: 2026-01-20 08:00:00 UTC, 2026-01-20 08:00:00.5 +0000 UTC
+_IN_UTC = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(?: \+0000)? (?:UTC|GMT)")
 
 
 class Fault(IntEnum):
@@ -64,6 +67,7 @@ class StampReader:
     `resolve`: looks through the file's repeated hours and says for each of their rows, in order, whether it is of the
     first pass (0), the second (1) or unknown (-1). It is called once, when such a row comes up. `unit`: of epoch
     numbers; without one it follows from their size. `untimed`: for files that do not say their times in full.
+    `orders`: in which order dates such as 03/09/2026 are written, with the first one that shows it.
     """
 
     formats: tuple[str, ...]
@@ -72,6 +76,7 @@ class StampReader:
     resolve: Callable[[], np.ndarray] | None = None
     unit: str = ""
     untimed: Untimed | None = None
+    orders: dict[Order, str] = field(default_factory=dict)
     _seen: dict[str, _Word] = field(default_factory=dict)
     _passes: np.ndarray | None = None
     _used: int = 0
@@ -80,6 +85,7 @@ class StampReader:
         factor = EPOCH_UNITS.get(self.unit, 0.0)
         self._epochs = ((1e14 / factor, factor),) if factor else _EPOCH_SIZES
         self._layouts = tuple((layout, _marks(layout)) for layout in self.formats)
+        self._ordered = assumed(self.formats) is not None
         try:
             self._zone: dt.tzinfo = dt.UTC if self.zone_name.upper() == "UTC" else ZoneInfo(self.zone_name)
         except (ZoneInfoNotFoundError, ValueError, OSError) as error:
@@ -165,6 +171,8 @@ class StampReader:
     def _parse(self, text: str) -> _Word:
         if self.unit and (found := self._number(text)) != _WRONG:
             return found
+        if self._ordered and (order := order_of(text)):
+            self.orders.setdefault(order, text)
         for layout, marks in self._layouts:
             if not all(mark in text for mark in marks):
                 continue
@@ -172,7 +180,10 @@ class StampReader:
                 return self._instants(dt.datetime.strptime(text, layout))
             except (ValueError, OverflowError):
                 continue
+        in_utc = _IN_UTC.fullmatch(text)
         try:
+            if in_utc:
+                return self._instants(dt.datetime.fromisoformat(in_utc[1]).replace(tzinfo=dt.UTC))
             return self._instants(dt.datetime.fromisoformat(text))
         except (ValueError, OverflowError):
             return self._number(text)

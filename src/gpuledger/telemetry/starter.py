@@ -9,6 +9,7 @@ from pathlib import Path
 from gpuledger.errors import FileFault, map_os_error
 from gpuledger.plain_text import json_text, visible
 from gpuledger.telemetry import schema
+from gpuledger.telemetry.date_order import turned
 from gpuledger.telemetry.explain import Explanation, Unused
 from gpuledger.telemetry.mapping import Bound, Mapping, ValueRule
 from gpuledger.telemetry.mapping.wide import template
@@ -64,7 +65,9 @@ def _time(found: Explanation) -> str:
         lines.append(f"sources = {_list([bound.time])}")
     else:
         lines.append("sources = []  # name the column with the time here, or import with --at TIME")
-    lines += [f"formats = {_list(rule.formats)}"] if rule.formats else []
+    order = found.dates.other_order
+    formats = turned(rule.formats, order) if order else rule.formats
+    lines += [f"formats = {_list(formats)}"] if formats else []
     lines += [f"unit = {_text(rule.unit)}"] if rule.unit else []
     return "\n".join([*lines, ""])
 

@@ -23,7 +23,8 @@ _COVERED = {
     "DiscountedUsage": "reservation_effective_cost",
 }
 _USAGE = {"Usage", *_COVERED}
-_CANCELS = "SavingsPlanNegation"
+# What a Savings Plan takes back of the list price, and taxes, which name the instance they are for at times.
+_NOT_A_PRICE = {"SavingsPlanNegation", "Tax"}
 
 
 class Aws:
@@ -41,7 +42,7 @@ class Aws:
         resource, kind = row.text("line_item_resource_id"), row.text("line_item_line_item_type")
         usage, instance = row.text("line_item_usage_type"), row.text("product_instance_type")
         names = _INSTANCE.findall(resource)
-        if kind == _CANCELS or (usage and not _RUNS.search(usage)):
+        if kind in _NOT_A_PRICE or (usage and not _RUNS.search(usage)):
             return Skipped.NOT_COMPUTE
         if not names:
             return Skipped.NO_MACHINE

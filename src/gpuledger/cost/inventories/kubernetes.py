@@ -14,6 +14,8 @@ from gpuledger.cost.inventories.kinds import KINDS, Found, Node
 
 _TYPE = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _REGION = ("topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region")
+# The boards, as GPU feature discovery labels them, before what pods can ask for, which may be slices and shares.
+_BOARDS = "nvidia.com/gpu.count"
 _GPUS = ("nvidia.com/gpu", "amd.com/gpu")
 _SPOT = {
     "eks.amazonaws.com/capacityType": "SPOT", "cloud.google.com/gke-spot": "true",
@@ -64,7 +66,8 @@ def _listed(found: Any) -> list[Mapping[str, Any]]:
 
 def _node(path: str, number: int, item: Mapping[str, Any]) -> Node:
     labels, capacity = (_mapping(_part(item, *path)) for path in (("metadata", "labels"), ("status", "capacity")))
-    gpus = next((str(capacity[name]) for name in _GPUS if name in capacity), "")
+    boards = str(labels.get(_BOARDS, ""))
+    gpus = boards or next((str(capacity[name]) for name in _GPUS if name in capacity), "")
     provider = str(_part(item, "spec", "providerID") or "")
     names = [str(a.get("address", "")) for a in _listed(_part(item, "status", "addresses"))]
     names += [provider, provider.rpartition("/")[2] if not provider.startswith("azure") else ""]

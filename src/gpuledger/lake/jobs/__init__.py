@@ -4,7 +4,7 @@ claims      one job on one host or GPU from when to when; the same job listed tw
 cells       lists of hosts and GPUs as schedulers write them
 tables      the rows of a file, known by its content; columns.toml: the names its columns may have
 reading     rows as claims, or the reason why not
-sacct, pods what is special about these two
+sacct_json  what sacct --json lists
 store       the claims on disk, and a fingerprint by day
 adding      files in, what became of them out
 """

@@ -11,7 +11,7 @@ from gpuledger.errors import InputError
 from gpuledger.lake.jobs.claims import Claim, settled
 from gpuledger.lake.jobs.reading import read_jobs
 from gpuledger.lake.jobs.store import read_claims, read_manifest, write_claims
-from gpuledger.lake.jobs.tables import Found, Skipped, Why
+from gpuledger.lake.jobs.tables import Found, Kind, Skipped, Why
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.rejects import Rejects
 from gpuledger.units import some
@@ -20,7 +20,9 @@ _SKIPPED = {
     Skipped.never_started: "never started",
     Skipped.no_gpus: "held no GPU",
     Skipped.no_time: "ended as they started",
-    Skipped.mig_slices: "hold MIG slices, and the file does not show which: their time keeps its own labels",
+    Skipped.mig_slices: "held MIG slices, and the file does not show which: their time keeps its own labels",
+    Skipped.gpu_shares: "shared GPUs or held partitions, and the file does not show which: their time keeps its own"
+    " labels",
 }
 
 
@@ -86,11 +88,14 @@ def _note(result: JobsResult, path: Path, found: Found) -> None:
         result.skipped[why.value] = result.skipped.get(why.value, 0) + count
         result.notes.append(f"{path.name}: {count} job{'s' * (count != 1)} left out: {_SKIPPED[why]}")
     if running:
-        result.notes.append(
-            f"{path.name}: {len(running)} job{'s have' if len(running) != 1 else ' has'} no end and count"
-            f"{'s' * (len(running) == 1)} as still running ({_named(running.values())});"
-            " add a newer table once they have ended"
-        )
+        one = len(running) == 1
+        words = f"{len(running)} job{' has' if one else 's have'} no end and count{'s' * one} as still running"
+        later = f"add a newer table once {'it has' if one else 'they have'} ended"
+        if found.kind is Kind.PODS:
+            later = (
+                "a pod that is deleted is in no later list: end it with a CSV of pod, namespace, host, start and end"
+            )
+        result.notes.append(f"{path.name}: {words} ({_named(running.values())}); {later}")
     if times := sum(why in (Why.ambiguous_local_time, Why.impossible_local_time) for _, why, _, _ in found.rejected):
         result.notes.append(
             f"{path.name}: {times} time{'s fall' if times != 1 else ' falls'} into an hour that clocks repeat or skip;"

@@ -5,6 +5,7 @@ The claims of a lake are a set: the order in which tables come, and how often, c
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 
 import msgspec
@@ -96,6 +97,29 @@ def settled(claims: Iterable[Claim]) -> tuple[list[Claim], list[Claim]]:
     exact = {(c.identity, c.host, c.start_ms) for c in found.values() if c.gpu is not None}
     kept = [c for c in found.values() if c.gpu is not None or (c.identity, c.host, c.start_ms) not in exact]
     return sorted(kept, key=order_of), [found[key] for key in torn]
+
+
+def ended(claims: Iterable[Claim]) -> list[Claim]:
+    """The claims, those without an end ended where their job started again, as it had ended by then.
+
+    A pod, and a job whose scheduler says how many GPUs it holds, run once at a time, on whatever hosts. Others may hold
+    several GPUs, each from a time of its own on.
+    """
+    found = list(claims)
+    starts: dict[tuple[object, ...], list[int]] = {}
+    for claim in sorted(found, key=lambda c: c.start_ms):
+        starts.setdefault(_run_of(claim), []).append(claim.start_ms)
+    return [claim if claim.end_ms is not None else _until(claim, starts[_run_of(claim)]) for claim in found]
+
+
+def _until(claim: Claim, starts: list[int]) -> Claim:
+    place = bisect_right(starts, claim.start_ms)
+    return msgspec.structs.replace(claim, end_ms=starts[place]) if place < len(starts) else claim
+
+
+def _run_of(claim: Claim) -> tuple[object, ...]:
+    counted = claim.run_id is not None and claim.gpu is None and claim.gpus is not None
+    return (claim.identity,) if claim.pod is not None or counted else (claim.identity, claim.host, claim.gpu)
 
 
 def order_of(claim: Claim) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from gpuledger.errors import LakeError, map_os_error
-from gpuledger.lake.jobs.claims import LABELS, Claim
+from gpuledger.lake.jobs.claims import LABELS, Claim, ended
 from gpuledger.lake.json_files import encoded, read_json
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parquet_files import write_parquet
@@ -28,7 +28,7 @@ from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 
 VERSION = 1
 # Changes when claims are joined by other rules, so that days are posted again.
-JOIN_RULES = 1
+JOIN_RULES = 2
 _TEXTS = ("host", "gpu", *LABELS)
 SCHEMA = pa.schema(
     [(n, pa.string()) for n in _TEXTS] + [("gpus", pa.int64()), ("start_ms", pa.int64()), ("end_ms", pa.int64())],
@@ -74,11 +74,26 @@ def read_claims(lake: Lake, day: str | None = None) -> list[Claim]:
         table = pq.read_table(lake.store.local([file])[0], partitioning=None)
     except (OSError, pa.ArrowException) as error:
         raise LakeError(f"{file}: the jobs of this lake cannot be read: {error}", hint=_HINT) from error
-    if day is not None:
-        first = day_start_ms(day)
-        ended = pc.fill_null(pc.less_equal(table["end_ms"], first), False)
-        table = table.filter(pc.and_(pc.less(table["start_ms"], first + MS_PER_DAY), pc.invert(ended)))
+    return _claims(table) if day is None else _claims_of_day(table, day_start_ms(day))
+
+
+def _claims(table: pa.Table) -> list[Claim]:
     return [Claim(**row) for row in table.to_pylist()]
+
+
+def _claims_of_day(table: pa.Table, first_ms: int) -> list[Claim]:
+    """Those of jobs that ran on a day; a job that started again, on whatever day, has ended by then."""
+    before = pc.fill_null(pc.less_equal(table["end_ms"], first_ms), False)
+    there = _claims(table.filter(pc.and_(pc.less(table["start_ms"], first_ms + MS_PER_DAY), pc.invert(before))))
+    if all(claim.end_ms is not None for claim in there):
+        return there
+    running = table.filter(table["end_ms"].is_null())
+    same = [pc.is_in(table[name], running[name].drop_null()) for name in ("run_id", "pod")]
+    unnamed = pc.and_(table["run_id"].is_null(), table["pod"].is_null())
+    known = _claims(table.filter(pc.or_(pc.or_(*same), unnamed)))
+    ends = dict(zip(known, ended(known), strict=True))
+    found = (ends.get(claim, claim) for claim in there)
+    return [claim for claim in found if claim.end_ms is None or claim.end_ms > first_ms]
 
 
 def write_claims(lake: Lake, claims: Sequence[Claim]) -> JobsManifest:
@@ -94,7 +109,7 @@ def write_claims(lake: Lake, claims: Sequence[Claim]) -> JobsManifest:
         lake.store.add([(aside, file)])
     except OSError as error:
         raise map_os_error(error, folder(lake), "write") from error
-    days, after = _fingerprints(claims)
+    days, after = _fingerprints(ended(claims))
     made = JobsManifest(VERSION, number, len(claims), days, after)
     try:
         lake.store.swap(folder(lake) / "manifest.json", encoded(made))

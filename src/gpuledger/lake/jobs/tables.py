@@ -1,13 +1,14 @@
 """Which rows does a file of jobs have, by our names of its columns?
 
-The file is known by what it holds: JSON of pods as kubectl writes it, a table with sacct's columns, or any table (CSV,
-tab- or bar-separated, or a JSON list of objects).
+The file is known by what it holds: JSON of pods as kubectl writes it, a table with sacct's columns or its JSON, or any
+table (CSV, tab- or bar-separated, or a JSON list of objects).
 """
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -20,17 +21,22 @@ import msgspec
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.errors import FileFault, nearest
 from gpuledger.lake.jobs.claims import LABELS, Claim
+from gpuledger.lake.jobs.sacct_json import sacct_jobs, sacct_row
 
 Kind = StrEnum("Kind", {"SACCT": "sacct", "PODS": "Kubernetes pods", "TABLE": "table of jobs"})
 Why = StrEnum("Why", [
     "wrong_time", "ambiguous_local_time", "impossible_local_time", "ends_before_it_starts", "no_host", "wrong_cell",
     "wrong_number_of_cells", "no_owner",
 ])  # fmt: skip
-Skipped = StrEnum("Skipped", ["never_started", "no_gpus", "no_time", "mig_slices"])
+Skipped = StrEnum("Skipped", ["never_started", "no_gpus", "no_time", "mig_slices", "gpu_shares"])
 _COMPARED = 500
 _DELIMITERS = "|\t;,"
-_GPU = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915")
-_MIG = "nvidia.com/mig-"
+_GPU = ("nvidia.com/gpu", "amd.com/gpu", "amd.com/spx_nps1", "gpu.intel.com/i915")
+# Parts of a GPU: which one a pod has is not in its description.
+_PARTS = {
+    Skipped.mig_slices: re.compile(r"nvidia\.com/mig-.+"),
+    Skipped.gpu_shares: re.compile(r"nvidia\.com/gpu\.shared|amd\.com/[dtqc]px_nps\d"),
+}
 # Labels under which jobs, runs, teams and users are known; the first one a pod has is used.
 _LABELS = {
     "run_id": ("execution-id", "ray.io/submission-id", "batch.kubernetes.io/job-name", "job-name", "run-id", "run_id"),
@@ -77,7 +83,8 @@ def read_rows(path: Path, text: str) -> tuple[Found, list[tuple[int, Row]]]:
     found, header, rows = Found(Kind.TABLE), *_cells(path, text)
     columns = _columns(path, header)
     found.unused = tuple(h for i, h in enumerate(header) if i not in columns.values())
-    if {h.casefold() for h in header} >= {"jobid", "nodelist"}:
+    known = {h.casefold() for h in header}
+    if "nodelist" in known and known & {"jobid", "jobidraw"}:
         found.kind = Kind.SACCT
     out: list[tuple[int, Row]] = []
     for number, cells in rows:
@@ -92,8 +99,11 @@ def read_rows(path: Path, text: str) -> tuple[Found, list[tuple[int, Row]]]:
 def _cells(path: Path, text: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
     first = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max(_DELIMITERS, key=first.count)
+    # sacct does not quote: a quote is part of a job's name, and must not run on into the next lines.
+    plain = delimiter == "|" and '"' not in first
     try:
-        rows = [r for r in csv.reader(io.StringIO(text), delimiter=delimiter) if r and any(c.strip() for c in r)]
+        cut = csv.reader(io.StringIO(text), delimiter=delimiter, quoting=csv.QUOTE_NONE if plain else csv.QUOTE_MINIMAL)
+        rows = [r for r in cut if r and any(c.strip() for c in r)]
     except csv.Error as error:
         raise FileFault(path, f"not a table: {error}", hint="write it again as CSV") from error
     if len(rows) < 2:
@@ -126,9 +136,20 @@ def _columns(path: Path, header: Sequence[str]) -> dict[str, int]:
         raise FileFault(
             path,
             f"as a table of jobs it lacks the column{'s' * (len(parts) > 1)} {', '.join(parts)}",
-            hint="name the columns job, user, team, account, namespace, host, gpu, start, end, as far as you have them",
+            hint=_other_form(header)
+            or "name the columns job, user, team, account, namespace, host, gpu, start, end, as far as you have them",
         )
     return found
+
+
+def _other_form(header: Sequence[str]) -> str:
+    """How to print the jobs instead, where the file is what a scheduler prints for people or other programs."""
+    words = {word.casefold() for name in header for word in name.split()}
+    if {"jobid", "jobidraw", "jobs"} & words:
+        return (
+            "write it with sacct --parsable2 -o JobID,JobIDRaw,JobName,User,Account,State,Start,End,NodeList,AllocTRES"
+        )
+    return "write it with kubectl get pods -A -o json" if {"name", "ready", "restarts"} <= words else ""
 
 
 def _json_rows(path: Path, text: str) -> tuple[Found, list[tuple[int, Row]]]:
@@ -136,15 +157,18 @@ def _json_rows(path: Path, text: str) -> tuple[Found, list[tuple[int, Row]]]:
         raw = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError) as error:
         raise FileFault(path, f"not JSON: {error}", hint="write the table again, or as CSV") from error
+    if (jobs := sacct_jobs(raw)) is not None:
+        return Found(Kind.SACCT, rows=len(jobs)), [(n, sacct_row(job)) for n, job in enumerate(jobs, start=1)]
     items = raw.get("items", [raw]) if isinstance(raw, dict) else raw
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise FileFault(path, "not a list of jobs or pods", hint="kubectl get pods -A -o json, or a list of objects")
-    if any("metadata" in item for item in items):
+    if any(item.get("kind") == "Pod" or {"metadata", "spec"} <= item.keys() for item in items):
         found = Found(Kind.PODS, rows=len(items))
         made = [(n, pod_row(item)) for n, item in enumerate(items, start=1)]
-        if sliced := sum(bool(row["mig"]) for _, row in made):
-            found.skipped[Skipped.mig_slices] = sliced
-        return found, [(n, row) for n, row in made if not row["mig"]]
+        for _, row in made:
+            if row["part"]:
+                found.skip(Skipped(row["part"]))
+        return found, [(n, row) for n, row in made if not row["part"]]
     found = Found(Kind.TABLE, rows=len(items))
     header = list(dict.fromkeys(key for item in items for key in item))
     columns = {name: header[i] for name, i in _columns(path, header).items()}
@@ -193,7 +217,7 @@ def _folded(rows: Sequence[tuple[int, Row]]) -> list[tuple[int, Row]]:
 
 
 def pod_row(pod: Mapping[str, Any]) -> dict[str, str]:
-    """A pod as a row of jobs. `mig` is filled where it holds MIG slices, which cannot be distinguished.
+    """A pod as a row of jobs. `part` is filled where it holds parts of GPUs, which cannot be distinguished.
 
     A pod that is being deleted ends when its grace period does, even if a container still runs.
     """
@@ -208,7 +232,7 @@ def pod_row(pod: Mapping[str, Any]) -> dict[str, str]:
         "namespace": str(meta.get("namespace", "")),
         "host": str(spec.get("nodeName") or ""),
         "gpus": str(sum(int(n) for k, n in wanted.items() if k in _GPU)),
-        "mig": "yes" if any(k.startswith(_MIG) for k in wanted) else "",
+        "part": next((why.value for why, part in _PARTS.items() if any(map(part.fullmatch, wanted))), ""),
         "start": str(status.get("startTime") or ""),
         "end": _end(status) or str(meta.get("deletionTimestamp") or ""),
     }
@@ -221,7 +245,8 @@ def _wanted(spec: Mapping[str, Any]) -> dict[str, int]:
         resources = _part(container, "resources")
         asked = {**_part(resources, "requests"), **_part(resources, "limits")}
         for name, count in asked.items():
-            if (name in _GPU or name.startswith(_MIG)) and str(count).isdecimal() and len(str(count)) < 10:
+            known = name in _GPU or any(part.fullmatch(name) for part in _PARTS.values())
+            if known and str(count).isdecimal() and len(str(count)) < 10:
                 out[name] = out.get(name, 0) + int(count)
     return out
 

@@ -70,7 +70,8 @@ def words_of(counts: JoinCounts) -> list[str]:
     if counts.disagreed:
         out.append(
             f"{_samples(counts.disagreed)} with labels that name another owner than the job tables: the labels were"
-            " kept; check host names, GPU indices and the time zone of the tables"
+            " kept; check host names, GPU indices and the time zone of the tables, and add JobIDRaw to tables of Slurm"
+            " with array jobs"
         )
     if counts.missed:
         out.append(

@@ -15,8 +15,8 @@ from itertools import pairwise
 
 import numpy as np
 
-from gpuledger.lake.jobs.claims import Claim, Identity, Owner, is_index, order_of
-from gpuledger.ledger.jobs.places import FOREVER, Hosts, Labelled, Place
+from gpuledger.lake.jobs.claims import Claim, Identity, Owner, ended, is_index, order_of
+from gpuledger.ledger.jobs.places import Hosts, Labelled, Place
 from gpuledger.units import MS_PER_DAY
 
 
@@ -75,7 +75,10 @@ class _Spread:
 
 @dataclass(frozen=True)
 class _Loose:
-    """A job on a host and how many of its boards it holds, where that is known but not which."""
+    """A job on a host and how many of its boards it holds at least, where that is known but not which.
+
+    0: of a job with fewer GPUs than hosts, which may hold a board here or none.
+    """
 
     claim: Claim
     gpus: int | None
@@ -92,7 +95,7 @@ def find_holdings(
         boards[host].add(place.board)
         # A board that is not sampled shows by the indices of those that are.
         sizes[host] = max(sizes[host], len(boards[host]), int(place.gpu_index or -1) + 1)
-    ordered = sorted(claims, key=order_of)
+    ordered = sorted(ended(claims), key=order_of)
     hosts = Hosts([h for h in boards if h], [c.host for c in ordered if c.host])
     spread = _spread(places, ordered, hosts, (day_ms, day_ms + MS_PER_DAY))
     said = labelled() if spread.loose else {}
@@ -122,9 +125,9 @@ def _spread(places: Sequence[Place], claims: Sequence[Claim], hosts: Hosts, day:
         (p.host, p.gpu_index): p.board for p in places if p.host and p.gpu_index is not None
     }
     indexed = {p.host for p in places if p.gpu_index is not None}
-    ends, out = _ends(claims), _Spread()
+    out = _Spread()
     for claim in claims:
-        start, end = max(claim.start_ms, day[0]), min(ends[claim], day[1])
+        start, end = max(claim.start_ms, day[0]), day[1] if claim.end_ms is None else min(claim.end_ms, day[1])
         if start >= end:
             continue
         if claim.gpu is not None and not is_index(claim.gpu):
@@ -145,20 +148,6 @@ def _spread(places: Sequence[Place], claims: Sequence[Claim], hosts: Hosts, day:
             out.unindexed.update(() if claim.gpu is None else (host,))
         else:
             out.missed.add(f"{claim.host}/{claim.gpu}")
-    return out
-
-
-def _ends(claims: Sequence[Claim]) -> dict[Claim, int]:
-    """When each claim ends. A job without an end that started again on the same GPU had ended by then."""
-    out: dict[Claim, int] = {}
-    same: dict[tuple[object, ...], list[Claim]] = defaultdict(list)
-    for claim in claims:
-        same[claim.identity, claim.host, claim.gpu].append(claim)
-    for group in same.values():
-        times = sorted(group, key=lambda c: c.start_ms)
-        for claim, after in zip(times, [*times[1:], None], strict=True):
-            later = FOREVER if after is None else after.start_ms
-            out[claim] = later if claim.end_ms is None else claim.end_ms
     return out
 
 
@@ -222,9 +211,10 @@ def _by_label(
     for job, boards in Counter(placed.values()).items():
         claim, gpus = others[job].claim, others[job].gpus
         if gpus is not None and gpus < size:  # one that holds all of the host stays there
-            others[job] = _Loose(claim, gpus - boards)
-    for job in [job for job, one in others.items() if one.gpus is not None and one.gpus <= 0]:
-        del others[job]
+            if gpus > boards:
+                others[job] = _Loose(claim, gpus - boards)
+            else:  # all of its GPUs are found
+                del others[job]
     return strange
 
 

@@ -136,8 +136,8 @@ def fitted(path: str | Path, names: list[str], chosen: Mapping, said: Given = NO
     present = set(names)
     time = next((s for s in (chosen.time.joined, *chosen.time.sources) if s and s in present), "")
     grouped = template(path, chosen.wide.pattern).labels if chosen.wide else ()
-    rules = chosen.labels | {g: (g,) for g in grouped}
-    labels = {c: hits for c, sources in rules.items() if (hits := tuple(s for s in sources if s in present))}
+    wanted = chosen.labels | {g: (g,) for g in grouped}
+    labels = {c: hits for c, sources in wanted.items() if (hits := tuple(s for s in sources if s in present))}
     values = _values(chosen, names)
     constants, fixed = _constants(chosen)
     constants |= said.labels
@@ -156,7 +156,9 @@ def fitted(path: str | Path, names: list[str], chosen: Mapping, said: Given = NO
     unused = tuple(n for n in names if n not in used)
     absent = _absent(chosen, labels, values)
     named = {s for sources in absent.values() for s in sources}
-    close = {s: None for r in chosen.values if r.column not in values for s in r.sources if s not in named}
+    mine = chosen.file or chosen.name in shipped()  # names that a tool prints cannot be misspelled
+    rules = chosen.values if mine else ()
+    close = {s: None for r in rules if r.column not in values for s in r.sources if s not in named}
     suggestions = {n: found[0] for n in unused if (found := nearest(n, close, 1))}
     suggestions |= _labels_written_otherwise(chosen, {*labels, *constants}, unused)
     bound = Bound(chosen, time, labels, values, unused, suggestions, constants, at_ms, fixed, absent, clock)

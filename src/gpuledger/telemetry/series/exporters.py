@@ -10,6 +10,7 @@ from functools import cache
 import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
+from gpuledger.telemetry import schema
 from gpuledger.telemetry.mapping import load_mapping
 
 NAME = "__name__"
@@ -90,7 +91,7 @@ def readings() -> dict[str, tuple[Reading, ...]]:
     for exporter in exporters().values():
         blank_from = load_mapping(exporter.includes).blank_from if exporter.includes else float("inf")
         for rule in _rules(exporter):
-            for rank, source in enumerate(rule.sources):
+            for rank, source in enumerate(_names(rule)):
                 for prefix in exporter.prefixes:
                     reading = Reading(
                         exporter, rule.column, rule.multiply, rule.divide, rank, rule.where, rule.lowest, blank_from
@@ -112,6 +113,13 @@ def fields_of(vendor: str, columns: tuple[str, ...]) -> tuple[str, ...]:
     rules = [rule for e in exporters().values() if e.vendor == vendor for rule in _rules(e)]
     names = {rule.column: rule.sources[0] for rule in reversed(rules)}
     return tuple(names[column] for column in columns) if set(columns) <= names.keys() else ()
+
+
+def _names(rule: _Metric) -> tuple[str, ...]:
+    """The metrics of a reading, the surest first; collectors that speak OpenMetrics let counters end in _total."""
+    if rule.column not in schema.counters():
+        return rule.sources
+    return (*rule.sources, *(f"{source}_total" for source in rule.sources if not source.endswith("_total")))
 
 
 def reading_of(labels: Mapping[str, str]) -> Reading | None:

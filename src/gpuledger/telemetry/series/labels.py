@@ -104,7 +104,10 @@ class Naming:
             own["instance"] = own["instance"].rsplit(":", 1)[0]  # a host; the port is the exporter's
         out = {}
         for column, names in label_names(exporter.name).items():
-            text = next((own[n] for n in names if own.get(n)), "")
+            texts = [own[n] for n in names if own.get(n)]
+            if column == "host":
+                texts.sort(key=lambda text: self._is_exporter(text, labels))
+            text = next(iter(texts), "")
             if text and column in schema.columns():
                 out[column] = text
         if profile := own.get("GPU_I_PROFILE") or own.get("profile"):
@@ -121,6 +124,10 @@ class Naming:
             out["gpu_uuid"] = out["gpu_index"]
         known = self.workloads.labels(out["namespace"], out["pod"]) if {"namespace", "pod"} <= out.keys() else {}
         return {name: text for name, text in known.items() if name in schema.columns()} | out
+
+    def _is_exporter(self, name: str, labels: Mapping[str, str]) -> bool:
+        """Whether this is the pod of the exporter, which is not a host."""
+        return is_own_pod(name) or ("pod", name) in self.targets.owned.get(_target(labels), ())
 
     def notes(self) -> list[str]:
         """Where owners were found, for the summary of the import."""

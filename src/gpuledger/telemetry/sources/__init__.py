@@ -16,7 +16,10 @@ nvitop                 what nvitop's ResourceMetricCollector collects
 zeus                   Zeus's power monitor and energy windows
 metric_text            a page of an exporter, OpenMetrics text, `promtool tsdb dump`
 prometheus_json        an answer of the Prometheus API, saved to a file
+victoria_export        series that VictoriaMetrics exports, one per line
 grafana_csv            CSV of a Grafana panel, series as columns or in rows
+
+for_people             what tools print as screens, and the command that writes samples instead
 
 Text may be packed with gzip or Zstandard (telemetry/unpacking).
 """
@@ -31,6 +34,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from gpuledger.errors import FileFault, UnknownKind, map_os_error
 from gpuledger.registry import Registry
+from gpuledger.telemetry.sources.for_people import printed
 from gpuledger.telemetry.unpacking import first_bytes, is_utf16, not_utf8, packing_of
 
 if TYPE_CHECKING:
@@ -131,6 +135,8 @@ def open_source(path: str | Path) -> Opened:
 def kind_of(path: Path) -> str:
     """The name of the source that is surest to know the file; a fault where none does."""
     fit, name = best_fit(path)
+    if fit is not Fit.SURE and (shown := printed(_head(path).first)):
+        raise UnknownKind(path, shown.what, hint=shown.instead)
     if fit is not Fit.NO:
         return name
     if is_utf16(_head(path).first):

@@ -3,6 +3,9 @@
 A table with a header, after warnings at times; in a loop the header comes again with each round. Only amd-smi with -w
 prints times (epoch seconds). amd-smi prints used memory in MiB, or in GiB with one digit after the point where
 the columns are those of a bare `amd-smi monitor`.
+
+Partitions of a board (CPX and others) are GPUs of their own for amd-smi. The first one, with xcp 0, has the readings of
+the whole board; the others have none, and are passed over: as GPUs of their own they would be paid for like boards.
 """
 
 from __future__ import annotations
@@ -59,6 +62,11 @@ _METRIC = frozenset(
 _ROCM = re.compile(r"GPU use \(%\)|Power \(W\)|Temperature \(Sensor|VRAM Total|Card [Ss]eries|clock speed:")
 _CLOCK = re.compile(r"\((\d+)\s*M[Hh]z\)")
 _PEEK_LINES = 64
+_PARTITION = "xcp"
+_PASSED_OVER = (
+    "rows of further partitions of a board (xcp 1 and up) were passed over: amd-smi prints the readings of the board"
+    " with its first one"
+)
 
 
 class AmdTable:
@@ -83,9 +91,17 @@ class AmdTable:
         known += ["host"] if "Unique ID" in header else []
         names = _with_units(header, data)
         clocks = [place for place, name in enumerate(names) if name.endswith("clock speed:")]
-        key = header.index(self._key)
+        key, xcp = header.index(self._key), header.index(_PARTITION) if _PARTITION in header else None
+        if xcp is not None and data and all(_is_part(c, xcp) for c in data):
+            raise FileFault(
+                path,
+                "it has no row with the readings of a whole board (xcp 0)",
+                hint="let amd-smi print all GPUs: no -g",
+            )
+        notes: list[str] = []
 
         def rows(path: Path) -> Rows:
+            notes.clear()
             seen = False
             for number, line in enumerate(text_lines(path), 1):
                 cells = csv_cells(line)
@@ -95,9 +111,19 @@ class AmdTable:
                     seen = True
                 elif seen and line.strip() and not line.startswith(("WARNING", "=")):
                     good = len(cells) == len(header) and re.fullmatch(r"(card)?\d+", cells[key])
+                    if good and xcp is not None and _is_part(cells, xcp):
+                        notes[:] = [_PASSED_OVER]
+                        continue
                     yield _plain(cells, clocks) if good else Wrong(number, line)
 
-        return of_log(path, names, rows, without_asking(layout(self._is_header(header)), *known))
+        opened = of_log(path, names, rows, without_asking(layout(self._is_header(header)), *known))
+        opened.notes = notes
+        return opened
+
+
+def _is_part(cells: list[str], xcp: int) -> bool:
+    """Whether a row is of a further partition of the board, whose readings stand in the row of the first."""
+    return cells[xcp].isdecimal() and int(cells[xcp]) > 0
 
 
 def _plain(cells: list[str], clocks: list[int]) -> list[str]:

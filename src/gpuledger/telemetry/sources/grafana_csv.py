@@ -1,8 +1,9 @@
-"""How is the CSV of a Grafana panel read?
+"""How is the CSV of a Grafana panel read, or any CSV with one row per metric?
 
 "Time","{__name__=""DCGM_FI_DEV_GPU_UTIL"", UUID=""GPU-1""}",...     series joined by time: one column per series
 "Time","Metric","Value"                                              series to rows
 "Time","UUID","__name__","gpu","Value"                               format: table
+timestamp,metric,UUID,gpu,value                                      one row per metric, as scripts write it
 
 Inspect, Data, Download CSV writes these; "Download for Excel" puts a line sep=, first. Several frames stand below one
 another, each with its header, with an empty line between.
@@ -15,13 +16,16 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import pyarrow as pa
+
 from gpuledger.errors import FileFault
 from gpuledger.telemetry.series import Points
-from gpuledger.telemetry.series.exporters import NAME
+from gpuledger.telemetry.series.exporters import NAME, readings
 from gpuledger.telemetry.series.opening import SHOWN_CHARS, opened, read_once
 from gpuledger.telemetry.series.pivot import pivot
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
 from gpuledger.telemetry.sources.metric_text import series_labels
+from gpuledger.telemetry.stamps import Fault, StampReader
 from gpuledger.telemetry.unpacking import text_lines
 
 _SEPARATORS = ",;\t"
@@ -29,6 +33,8 @@ _EXCEL = re.compile(r"\s*sep=(.)\s*", re.IGNORECASE)
 _EMPTY = frozenset(("", "null", "undefined", "nan", "-"))
 _WITH_UNIT = re.compile(r"[-+]?\d[\d.,]*\s*[A-Za-z%°µ/]+.*")
 _LABEL = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_TIMES = ("time", "timestamp", "ts", "datetime")
+_METRICS = (NAME, "metric", "metric_name", "name")
 
 # Takes the cells of a row; gives the series and values in it.
 _Frame = Callable[[list[str]], Iterable[tuple[int, str]]]
@@ -43,8 +49,9 @@ class GrafanaCsv:
             return Fit.NO
         lines = head.first.decode("utf-8-sig", "replace").splitlines()
         separator, lines = _separator(lines)
-        header = next(iter(csv.reader(lines[:1], delimiter=separator)), [])
-        return Fit.SURE if _shape(header) else Fit.NO
+        rows = csv.reader(lines[:2], delimiter=separator)
+        header, first = next(rows, []), next(rows, [])
+        return Fit.SURE if _shape(header) or _is_long(header, first) else Fit.NO
 
     def open(self, path: Path) -> Opened:
         """The file is read whole: a row of telemetry needs the series of its device."""
@@ -74,9 +81,23 @@ def _shape(header: list[str]) -> str:
     return "joined" if any("{" in n and series_labels(n) for n in names[1:]) else ""
 
 
+def _place(header: list[str], names: Iterable[str]) -> int | None:
+    """Where the first of these names stands in a header, in any case."""
+    found = [h.strip().lower() for h in header]
+    return next((found.index(name) for name in names if name in found), None)
+
+
+def _is_long(header: list[str], first: list[str]) -> bool:
+    """Whether each row is one metric at one time: it has a time, a value and the name of a metric that is known."""
+    metric = _place(header, _METRICS)
+    known = metric is not None and len(first) == len(header) and first[metric].strip() in readings()
+    return known and _place(header, _TIMES) is not None and _place(header, ("value",)) is not None
+
+
 def _read(path: Path) -> Opened:
     reader = _Reader(path)
     reader.read()
+    reader.check_times()
     return opened(path, pivot(reader.points, times=list(reader.times)), reader.wrong)
 
 
@@ -90,6 +111,7 @@ class _Reader:
         self.wrong: list[tuple[int, str]] = []
         self.numbers = 0
         self.with_unit = ""
+        self.time = 0  # its place in a row
 
     def read(self) -> None:
         """All frames of the file."""
@@ -98,6 +120,7 @@ class _Reader:
             if not any(c.strip() for c in cells):
                 take = None  # an empty line ends a frame
             elif take is None:
+                self.time = _place(cells, _TIMES) or 0
                 take = self._frame(cells)
             else:
                 self._row(number, cells, take)
@@ -106,6 +129,17 @@ class _Reader:
                 self.path,
                 f"its values are rounded and have units ({self.with_unit!r})",
                 hint="in Grafana's panel inspector switch off 'Formatted data' and download the CSV again",
+            )
+
+    def check_times(self) -> None:
+        """A fault where not one time can be read: Grafana writes them as the browser or the dashboard formats them."""
+        _, faults = StampReader(()).read(pa.array(self.times, pa.string()))
+        if len(faults) and (faults == Fault.WRONG).all():
+            raise FileFault(
+                self.path,
+                f"its times are written as a browser shows them ({next(iter(self.times))[:SHOWN_CHARS]!r})",
+                hint="in Grafana's panel inspector switch off 'Formatted data' and download the CSV again:"
+                " times are then numbers, which have no time zone to guess (from a script, write ISO 8601)",
             )
 
     def _rows(self) -> Iterator[tuple[int, list[str]]]:
@@ -126,7 +160,7 @@ class _Reader:
         names = [h.strip() for h in header]
         if shape == "rows":
             return lambda cells: [(self._series(cells[1]), cells[2])]
-        if shape == "table":
+        if shape == "table" or (not shape and None not in (_place(names, _METRICS), _place(names, ("value",)))):
             return self._table(names)
         if shape in ("", "matrix"):
             raise FileFault(
@@ -139,11 +173,13 @@ class _Reader:
         return lambda cells: [(number, cells[place]) for place, number in series]
 
     def _table(self, names: list[str]) -> _Frame:
-        values = [place for place, name in enumerate(names) if name == "Value" or name.startswith("Value #")]
-        labels = [(p, n) for p, n in enumerate(names) if p and p not in values and _LABEL.fullmatch(n)]
+        values = [p for p, name in enumerate(names) if name.lower() == "value" or name.startswith("Value #")]
+        metric = _place(names, _METRICS)
+        called = {p: NAME if p == metric else n for p, n in enumerate(names) if p != self.time and p not in values}
+        labels = [(p, n) for p, n in called.items() if _LABEL.fullmatch(n)]
 
         def take(cells: list[str]) -> list[tuple[int, str]]:
-            number = self.points.series({name: cells[place] for place, name in labels})
+            number = self.points.series({name: cells[place].strip() for place, name in labels})
             return [(number, cells[place]) for place in values]
 
         return take
@@ -160,11 +196,11 @@ class _Reader:
 
     def _row(self, number: int, cells: list[str], take: _Frame) -> None:
         try:
-            found = list(take(cells))
+            found, time = list(take(cells)), cells[self.time].strip()
         except IndexError:
             self.wrong.append((number, ",".join(cells)[:SHOWN_CHARS]))
             return
-        at = self.times.setdefault(cells[0].strip(), len(self.times))
+        at = self.times.setdefault(time, len(self.times))
         for series, text in found:
             word = text.strip()
             if word.lower() in _EMPTY:

@@ -4,6 +4,7 @@ DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1"} 45                      a page
 DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1"} 45 1768900000000        a page with times, in ms
 DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1"} 45 1768900000.5         OpenMetrics, in seconds
 {UUID="GPU-1", __name__="DCGM_FI_DEV_GPU_UTIL", gpu="0"} 45 1768900000000    promtool tsdb dump
+{"DCGM_FI_DEV_GPU_UTIL", "k8s.node"="n1", UUID="GPU-1"} 45         names in quotes, since Prometheus 3
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
 from gpuledger.telemetry.unpacking import text_lines
 
 _COMMENT = re.compile(rb"# (HELP|TYPE|UNIT) [a-zA-Z_:][a-zA-Z0-9_:]* |# EOF\s*$", re.MULTILINE)
-_DUMPED = re.compile(rb'\s*\{[a-zA-Z_][a-zA-Z0-9_]*="')
-_NAME = re.compile(r'(?:\s*|.*[{\s,]__name__=")([a-zA-Z_:][a-zA-Z0-9_:]*)')
+_DUMPED = re.compile(rb'\s*\{(?:[a-zA-Z_][a-zA-Z0-9_]*="|"[^"\\\n]+"(?:="|\s*[,}]))')
+_NAME = re.compile(r'(?:.*[{\s,]__name__="|\s*\{"|\s*)([a-zA-Z_:][a-zA-Z0-9_:]*)')
 
 
 class MetricText:
@@ -98,7 +99,7 @@ class _Reader:
             )
         else:
             self.untimed[series] = number, found.value
-            if self.timed:
+            if self.timed and _known(found.series):
                 self._wrong(number, line.strip())
 
     def _wrong(self, number: int, text: str) -> None:
@@ -117,22 +118,24 @@ class _Reader:
 
 
 def _known(series: str) -> bool:
-    name = _NAME.match(series)
-    return name is not None and name[1] in readings()
+    return (series_labels(series) or {}).get(NAME) in readings()
 
 
 SOURCES.register("metrics")(MetricText())
 
 
 _METRIC = r"[a-zA-Z_:][a-zA-Z0-9_:]*"
-_LABEL = r'[a-zA-Z_][a-zA-Z0-9_.]*="(?:[^"\\]|\\.)*"'
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_LABEL = rf"(?:[a-zA-Z_][a-zA-Z0-9_.]*|{_QUOTED})={_QUOTED}|{_QUOTED}"
 # Everything up to the closing brace is the series; it is looked up as it stands.
 LINE = re.compile(
-    rf"\s*(?P<series>{_METRIC}|(?:{_METRIC})?\s*\{{\s*(?:{_LABEL}[\s,]*)*\}})"
+    rf"\s*(?P<series>{_METRIC}|(?:{_METRIC})?\s*\{{\s*(?:(?:{_LABEL})[\s,]*)*\}})"
     r"\s+(?P<numbers>[^#]+)(?:#.*)?"
 )
 _SERIES = re.compile(rf"\s*(?P<name>{_METRIC})?\s*(?:\{{(?P<labels>.*)\}})?\s*", re.DOTALL)
-_PAIR = re.compile(r'\s*(?P<name>[a-zA-Z_][a-zA-Z0-9_.]*)\s*=\s*"(?P<text>(?:[^"\\]|\\.)*)"\s*,?')
+_PAIR = re.compile(
+    rf"\s*(?:(?P<name>[a-zA-Z_][a-zA-Z0-9_.]*|{_QUOTED})\s*=\s*(?P<text>{_QUOTED})|(?P<metric>{_QUOTED}))\s*,?"
+)
 _ESCAPE = re.compile(r"\\(.)")
 _ESCAPED = {"n": "\n", "\\": "\\", '"': '"'}
 # Seconds below, milliseconds above, for any time from 2000 to 2100.
@@ -179,6 +182,14 @@ def series_labels(text: str) -> dict[str, str] | None:
         pair = _PAIR.match(inner, place)
         if pair is None:
             return labels if not inner[place:].strip() else None
-        labels[pair["name"]] = _ESCAPE.sub(lambda e: _ESCAPED.get(e[1], e[0]), pair["text"])
+        if pair["metric"]:
+            labels[NAME] = _plain(pair["metric"])
+        else:
+            name = pair["name"]
+            labels[_plain(name) if name[0] == '"' else name] = _plain(pair["text"])
         place = pair.end()
     return labels
+
+
+def _plain(quoted: str) -> str:
+    return _ESCAPE.sub(lambda e: _ESCAPED.get(e[1], e[0]), quoted[1:-1])

@@ -31,6 +31,8 @@ _APART_S = 0.5  # lines of one round follow each other much faster
 _NO_GPUS = "No devices were found"
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,64}")
 _SILENT = r"^(\[.*\]|N/A|ERR!)$"
+# Only headers have these.
+_HEADER_MARKS = (b"timestamp", b"[%]", b"[W]", b"[MiB]", b"[MHz]")
 
 
 class NvidiaSmiQuery:
@@ -110,10 +112,13 @@ def _batches(
 
     types = dict.fromkeys(names, pa.string())
     try:
-        header = b""
+        header, lines = b"", 0
         for whole in text_blocks(path):
             header = header or whole[: whole.find(b"\n") + 1]
             block = whole.replace(header, b"")  # it comes again where a shell repeats the query
+            if any(mark in block for mark in _HEADER_MARKS):
+                _refuse_other_header(path, whole, header, lines)
+            lines += whole.count(b"\n")
             if not block.strip():
                 continue
             known_wrong = len(wrong)
@@ -134,6 +139,14 @@ def _batches(
         raise FileFault(path, f"cannot be read: {error}", hint="open the file at that row") from error
     except OSError as error:
         raise unreadable(path, error) from error
+
+
+def _refuse_other_header(path: Path, block: bytes, header: bytes, before: int) -> None:
+    """A fault where other columns follow than those of the first header: their cells would be taken for these."""
+    for number, line in enumerate(block.splitlines(), before + 1):
+        cut = header.startswith(line.strip())  # the tool was stopped while it wrote its header again
+        if any(mark in line for mark in _HEADER_MARKS) and not cut:
+            raise FileFault(path, f"its columns change at line {number}", hint="split the file there")
 
 
 def _clean(batch: pa.RecordBatch, columns: list[str], labels: tuple[str, ...]) -> pa.RecordBatch:
