@@ -33,6 +33,7 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
         self.now = self.peak = 0
         self.kernels = 0
         self.moved_bytes = 0
+        self.depthwise_bytes = 0
         self.flop = 0
         self.product_flop_bytes: list[tuple[int, int]] = []
         self._left = most
@@ -70,6 +71,7 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
             anew = _workspace(packet, args, out)
             self.peak = max(self.peak, self.now + anew)
             self.moved_bytes += 2 * anew
+            self.depthwise_bytes += moved if _depthwise(packet, args) else 0
         if counted is None:
             self.moved_bytes += moved
             return
@@ -103,15 +105,25 @@ def _workspace(packet: Any, args: Any, out: Any) -> int:
     each channel has a filter of its own. One by one pixel: not backward.
     """
     backward = packet is _aten.convolution_backward
-    image, weight = args[1:3] if backward else args[:2]
-    own_filters = weight.dim() == _IMAGES and weight.shape[1] == 1 and image.shape[1] > 1
+    image, weight = _image_and_weight(packet, args)
     laid_out = image.dim() == _IMAGES and image.is_contiguous(memory_format=torch.channels_last)
-    if image.dim() != _IMAGES or own_filters or (laid_out and not image.is_contiguous()):
+    if image.dim() != _IMAGES or _depthwise(packet, args) or (laid_out and not image.is_contiguous()):
         return 0
     if weight.shape[2:].numel() == 1 and (backward or image.dtype == torch.float32):
         return 0
     result = args[0] if backward else out
     return sum(tensor.numel() * tensor.element_size() for tensor in (image, result, weight))
+
+
+def _image_and_weight(packet: Any, args: Any) -> tuple[Any, Any]:
+    image, weight = args[1:3] if packet is _aten.convolution_backward else args[:2]
+    return image, weight
+
+
+def _depthwise(packet: Any, args: Any) -> bool:
+    """Whether each channel of an image has a filter of its own: such kernels wait for memory, not for products."""
+    image, weight = _image_and_weight(packet, args)
+    return bool(weight.dim() == _IMAGES and weight.shape[1] == 1 and image.shape[1] > 1)
 
 
 _IMAGES = 4  # rows, channels, height and width
