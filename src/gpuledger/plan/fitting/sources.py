@@ -7,7 +7,7 @@ import json
 from gpuledger.catalog.models import CountedShape, Denoising, Model
 from gpuledger.catalog.models.shapes import autoencodes, denoising
 from gpuledger.plan.measured_types import RangeFrom, memory_errors, range_from
-from gpuledger.plan.memory.facts import Measured, overheads
+from gpuledger.plan.memory.facts import ErrorsOf, Measured, overheads
 from gpuledger.plan.setup import Setup
 from gpuledger.plan.tracing import INSTALL, denoised, keeps_traced, memory_checked, traced_step
 from gpuledger.training.blueprint.modules import installed
@@ -17,7 +17,8 @@ from gpuledger.units import Unknown
 
 def measured_errors(model: Model, setup: Setup) -> Measured:
     """How far off answers of this kind were."""
-    return memory_errors(_usual_errors(model, setup), rests_on(model, setup))
+    usual: Measured = getattr(overheads().error, errors_of(model, setup))
+    return memory_errors(usual, rests_on(model, setup))
 
 
 def rests_on(model: Model, setup: Setup) -> RangeFrom | None:
@@ -27,19 +28,19 @@ def rests_on(model: Model, setup: Setup) -> RangeFrom | None:
     return range_from(model, traced=denoising(model.shape) is not None or keeps_traced(model, setup))
 
 
-def _usual_errors(model: Model, setup: Setup) -> Measured:
-    errors = overheads().error
+def errors_of(model: Model, setup: Setup) -> ErrorsOf:
+    """Whose errors answers of this kind have, where the type was measured."""
     if denoising(model.shape):
         if setup.mode == "train":
-            return errors.denoise
-        return errors.pixels_serve if _peaks_at_pixels(model, setup) else errors.denoise_serve
+            return "denoise"
+        return "pixels_serve" if _peaks_at_pixels(model, setup) else "denoise_serve"
     if setup.mode == "serve":
-        return errors.serve
+        return "serve"
     if keeps_traced(model, setup):
-        return errors.traced_recompute if setup.recompute else errors.traced
+        return "traced_recompute" if setup.recompute else "traced"
     if not memory_checked(model):
-        return errors.unchecked
-    return errors.train_autocast if setup.scheme == "autocast" else errors.train
+        return "unchecked"
+    return "train_autocast" if setup.scheme == "autocast" else "train"
 
 
 def _peaks_at_pixels(model: Model, setup: Setup) -> bool:
