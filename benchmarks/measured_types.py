@@ -102,8 +102,8 @@ def memory(rows: list[dict[str, Any]]) -> dict[str, Any]:
               for row in rows]  # fmt: skip
     wide = math.exp(tail(errors))
     return {
-        "words": "first plans of {models} types, made before any of their runs on a GPU, were {least} to {most} of what "
-        f"was taken (one H200); the range is wider, for at most one in {BEYOND} to lie outside",
+        "words": "first plans of {models} types, made before any of their runs on a GPU, were {least} to {most} of "
+        f"what was taken (one H200); the range is wider, for at most one in {BEYOND} to lie outside",
         "rows": len(rows), "models": len({row["type"] for row in rows}), "least": min(ratios), "most": max(ratios),
         **_cuts(1 / wide, statistics.median(ratios), wide), "gaps_bytes": gaps,
         "source": "benchmarks/models_on_gpu.py, plan_cases.py and measured_types.py", "as_of": "2026-11",

@@ -106,8 +106,8 @@ def _depthwise() -> list[str]:
 
     best = float(minimize_scalar(lambda at: error(half, np.exp(at)), bounds=np.log([1e-3, 1.0]), method="bounded").x)
     ratio = float(np.exp(best))
-    return [
-        f"depthwise_ratio = {ratio:.3f}",
-        f"# fitted to {', '.join(one.name for one in half)}: mean error {error(half, 0.0):.3f} -> {error(half, ratio):.3f}",
-        f"# checked on {', '.join(one.name for one in other)}: {error(other, 0.0):.3f} -> {error(other, ratio):.3f}",
+    said = [
+        f"# {what} {', '.join(one.name for one in own)}: mean error {error(own, 0.0):.3f} -> {error(own, ratio):.3f}"
+        for what, own in (("fitted to", half), ("checked on", other))
     ]
+    return [f"depthwise_ratio = {ratio:.3f}", *said]

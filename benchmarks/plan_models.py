@@ -1,9 +1,9 @@
 """How near do the memory and speed plans come for families no formula was written for?
 
-    PYTHONPATH=src python benchmarks/plan_models.py [--update]      print the page (write it and the figures of the guide)
-    PYTHONPATH=src python benchmarks/plan_models.py --check         exit with 1 where page, guide or ranges are not current
-    PYTHONPATH=src python benchmarks/plan_models.py --keep          plan every measured run again (needs torch)
-    PYTHONPATH=src python benchmarks/plan_models.py --calibrate     print the speed factors (needs torch)
+    PYTHONPATH=src python benchmarks/plan_models.py [--update]   print the page; write it and the figures of the guide
+    PYTHONPATH=src python benchmarks/plan_models.py --check      exit with 1 where page, guide or ranges are not current
+    PYTHONPATH=src python benchmarks/plan_models.py --keep       plan every measured run again (needs torch)
+    PYTHONPATH=src python benchmarks/plan_models.py --calibrate  print the speed factors (needs torch)
 
 Every run of benchmarks/data/models_*h200.json (benchmarks/models_on_gpu.py on one H200) goes through `plan fit` and
 `plan throughput` as a user would give it: a config.json. --keep writes what is planned today into

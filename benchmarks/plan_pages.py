@@ -9,6 +9,7 @@ import json
 import statistics
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import measured_types
@@ -22,7 +23,7 @@ from gpuledger.units import count
 DOCS = HERE.parent / "docs"
 PAGE, GUIDE = DOCS / "results" / "plans-models.md", DOCS / "plan-models.md"
 BEGIN, END = "<!-- figures: begin -->", "<!-- figures: end -->"
-NEAR = 0.1
+NEAR, WIDE = 0.1, 120
 AGAIN = "run python benchmarks/plan_models.py --update"
 
 
@@ -39,9 +40,11 @@ def page() -> str:
     for one in known:
         lines += [one.text.strip(), "", *_summary([row for row in found if row.split == one.split], one.what), ""]
     marked = ", ".join(f"{one.what} {one.mark}" for one in known if one.mark)
-    lines += [f"Runs marked * set the speed factors and are not in the figures above. The others are marked by round: "
-              f"{marked}; held-out ones have no mark.", "", *_table(found, known)]  # fmt: skip
-    return "\n".join(lines) + "\n"
+    marks = (
+        "Runs marked * set the speed factors and are not in the figures above. The others are marked by round: "
+        f"{marked}; held-out ones have no mark."
+    )
+    return "\n".join([*lines, fill(marks, WIDE), "", *_table(found, known)]) + "\n"
 
 
 def _first(known: list[Round]) -> list[str]:
@@ -52,13 +55,14 @@ def _first(known: list[Round]) -> list[str]:
              *_scores(first, known), "",
              "| type | round | run | peak | total | in range | speed | in range |",
              "|---|---|---|---:|---:|---|---:|---|"]  # fmt: skip
-    for one in first:
-        lines.append(
-            f"| {one['type']} | {one['split']} | {words(one['run'])} | {one['peak_ratio']:.3f} "
-            f"| {one['planned'] / one['taken']:.3f} | {_yes(one['in_range'])} | {one['speed_ratio']:.2f} "
-            f"| {_yes(one['speed_in_range'])} |"
-        )
-    return lines
+    places = [one.split for one in known]
+    ordered = sorted(first, key=lambda row: places.index(row["split"]))
+    return lines + [
+        f"| {one['type']} | {one['split']} | {words(one['run'])} | {one['peak_ratio']:.3f} "
+        f"| {one['planned'] / one['taken']:.3f} | {_yes(one['in_range'])} | {one['speed_ratio']:.2f} "
+        f"| {_yes(one['speed_in_range'])} |"
+        for one in ordered
+    ]
 
 
 def _scores(first: list[dict[str, Any]], known: list[Round]) -> list[str]:
@@ -112,14 +116,13 @@ def _table(found: list[Row], known: list[Round]) -> list[str]:
     marks = {one.split: one.mark for one in known} | {CALIBRATES: "*"}
     lines = ["| model (family) | run | peak GB | peak | total | in range | measured /s | speed | in range |",
              "|---|---|---:|---:|---:|---|---:|---:|---|"]  # fmt: skip
-    for row in sorted(found, key=lambda row: row.split == CALIBRATES):
-        lines.append(
-            f"| {f'{row.name} ({row.family}) {marks[row.split]}'.strip()} | {row.run} | {row.peak_bytes / 1e9:.2f} "
-            f"| {row.peak_ratio:.3f} | {row.total_ratio:.3f} | {_yes(row.in_range)} "
-            f"| {row.per_s:{',.0f' if row.per_s >= 10 else '.2g'}} {row.unit}s | {row.speed_ratio:.2f} "
-            f"| {_yes(row.speed_in_range)} |"
-        )
-    return lines
+    return lines + [
+        f"| {f'{row.name} ({row.family}) {marks[row.split]}'.strip()} | {row.run} | {row.peak_bytes / 1e9:.2f} "
+        f"| {row.peak_ratio:.3f} | {row.total_ratio:.3f} | {_yes(row.in_range)} "
+        f"| {row.per_s:{',.0f' if row.per_s >= 10 else '.2g'}} {row.unit}s | {row.speed_ratio:.2f} "
+        f"| {_yes(row.speed_in_range)} |"
+        for row in sorted(found, key=lambda row: row.split == CALIBRATES)
+    ]
 
 
 def guide() -> str:
@@ -136,17 +139,21 @@ def guide() -> str:
     cast = [row for row in trained if row.memory_of == "train_autocast"]
     experts = [run.ratio for run in speed_runs()["train", "moe"]]
     error = statistics.median(abs(row.speed_ratio - 1) for row in fast)
+    today = (
+        f"**Planned today.** One H200, {_many(trained)}: torch's peak is met within 10 % in {near} of {len(trained)}, "
+        f"and what was taken lies in the printed range in {total}. Speed lies in the printed range in {speed} of the "
+        f"{len(fast)} runs that set no factor, with a median error of {100 * error:.0f} %. The tracer and the ranges "
+        "were corrected by these runs, so the check is the next table."
+    )
+    formulas = (
+        f"Formulas under autocast: {_many(cast)} were within {_off(cast)} % of torch's peak. Models with experts in "
+        f"plain torch ran {min(experts):.1f} to {max(experts):.1f} times slower than formulas plan "
+        f"({count(len(experts), 'run')}) and have a range of their own."
+    )
     return "\n".join([
-        f"**Planned today.** One H200, {_many(trained)}: torch's peak is met within 10 % in {near} of {len(trained)}, and "
-        f"what was taken lies in the printed range in {total}. Speed lies in the printed range in {speed} of the "
-        f"{len(fast)} runs that set no factor, with a median error of {100 * error:.0f} %. The tracer and the ranges were "
-        "corrected by these runs, so the check is the next table.", "",
+        fill(today, WIDE), "",
         "**First plans.** Types planned before any of their runs, by the code and the ranges of that time:", "",
-        *_scores(first, known), "",
-        f"Formulas under autocast: {_many(cast)} were within {_off(cast)} % of torch's peak. Models with experts in plain "
-        f"torch ran {min(experts):.1f} to {max(experts):.1f} times slower than formulas plan "
-        f"({count(len(experts), 'run')}) and have a range of their own.", "",
-        "Models that make images, planned over measured:", "",
+        *_scores(first, known), "", fill(formulas, WIDE), "", "Models that make images, planned over measured:", "",
         "| runs | torch's peak | memory taken | speed | in the printed range |", "|---|---|---|---|---|",
         *_image_makers(found)])  # fmt: skip
 

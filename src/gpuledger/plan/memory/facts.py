@@ -115,9 +115,7 @@ class Measured(_Sourced, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """How far off such predictions were."""
-        return self.words.format(
-            rows=self.rows, models=self.models, least=f"{self.least:.2f}", most=f"{self.most:.2f}"
-        )
+        return self.words.format(rows=self.rows, models=self.models, least=f"{self.least:.2f}", most=f"{self.most:.2f}")
 
     def span(self, predicted_bytes: int) -> tuple[int, int]:
         """The range of what may be taken for a predicted amount; the prediction itself is always within."""

@@ -59,7 +59,9 @@ class Built:
     def sound_s(self) -> int:
         """The seconds of sound it is given at a time, where its configuration names no length."""
         first = getattr(self.module, "main_input_name", "")
-        usual = first == "input_values" or (first == "input_features" and not hasattr(self.module.config, "num_mel_bins"))
+        usual = first == "input_values" or (
+            first == "input_features" and not hasattr(self.module.config, "num_mel_bins")
+        )
         return SOUND_S if usual else 0
 
     @property
@@ -193,11 +195,11 @@ def inputs(built: Built, micro_batch: int, sequence: int) -> dict[str, Any]:
         labels = {"labels": torch.zeros(micro_batch, sequence, dtype=torch.long, device="meta")}
     elif first == "input_values":
         mels = hasattr(config, "num_mel_bins") and hasattr(config, "max_length")  # Audio Spectrogram Transformer
-        clip = (config.max_length, config.num_mel_bins) if mels else (SOUND_S * SOUND_HZ,)
-        found = {"input_values": torch.zeros(micro_batch, *clip, device="meta", dtype=dtype)}
+        heard = (config.max_length, config.num_mel_bins) if mels else (SOUND_S * SOUND_HZ,)
+        found = {"input_values": torch.zeros(micro_batch, *heard, device="meta", dtype=dtype)}
         if not built.name.endswith("CTC"):  # its loss checks the values of labels; without them it is left out
-            size = (micro_batch, sequence) if config.is_encoder_decoder else (micro_batch,)
-            labels = {"labels": torch.zeros(size, dtype=torch.long, device="meta")}
+            wanted = (micro_batch, sequence) if config.is_encoder_decoder else (micro_batch,)
+            labels = {"labels": torch.zeros(wanted, dtype=torch.long, device="meta")}
     else:
         tokens = torch.zeros(micro_batch, sequence, dtype=torch.long, device="meta")
         found = {"input_ids": tokens}

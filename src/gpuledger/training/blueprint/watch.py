@@ -131,8 +131,8 @@ def _depthwise(packet: Any, args: Any) -> bool:
 def _slow_share(packet: Any, args: Any) -> float:
     """Which share of its traffic a convolution waits for as torch's own depthwise kernels do.
 
-    They sum the gradient of a filter over all pixels of its channel one after another, so time goes with pixels: images
-    of more channels than the GPU has multiprocessors take no longer. Where channels lie next to each other cuDNN runs it.
+    They sum the gradient of a filter over all pixels of its channel, so time goes with pixels: more channels than the
+    GPU has multiprocessors take no longer. Images whose channels lie next to each other are left to cuDNN.
     """
     image, _ = _image_and_weight(packet, args)
     if not _depthwise(packet, args) or suggest_memory_format(image) is torch.channels_last:
