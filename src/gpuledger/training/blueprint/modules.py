@@ -217,7 +217,7 @@ def _spectrum(config: Any) -> tuple[int, int]:
         return config.num_mel_bins, 2 * getattr(config, "max_source_positions", 1500)
     if hasattr(config, "input_feat_per_channel"):  # Speech2Text
         return SOUND_S * FRAMES_PER_S, config.input_feat_per_channel * config.input_channels
-    if hasattr(config, "feature_projection_input_dim"):  # SeamlessM4T, Wav2Vec2-BERT
+    if hasattr(config, "feature_projection_input_dim"):  # Wav2Vec2-BERT and the translators built on it
         return SOUND_S * STACKED_PER_S, config.feature_projection_input_dim
     problem = f"the planner does not know which spectrum of sound a {config.model_type} reads"
     raise InputError(problem, hint="measure one step of it on a GPU instead")
