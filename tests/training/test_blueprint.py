@@ -215,6 +215,7 @@ SOUND = {"speech_to_text": {**SIDES, "vocab_size": 128, "max_target_positions": 
 def test_models_that_read_sound_in_other_ways_run_a_step(kind):
     text = json.dumps({"model_type": kind, **SOUND[kind]})
     assert step.weights(text).sound_s == 10
+    assert step.weights(text).text == (kind != "audio-spectrogram-transformer")
     assert traced(text, Asked(2, 24)).kept_bytes > traced(text, Asked(1, 24)).kept_bytes > 0
 
 

@@ -69,6 +69,8 @@ def counted_by(model: Model, setup: Setup) -> list[str]:
             found.append("traced at shorter sequences and extended: it loops over its tokens")
         if other := _not_traced(model):
             found.append(f"traced with text only: all weights count, what {other} would add to activations does not")
+        if isinstance(model.shape, CountedShape) and model.shape.built_as.endswith("ForObjectDetection"):
+            found.append("traced without its loss, which matches boxes by their values")
         found += clips(model)
     elif not memory_checked(model):
         words = f"activations: formulas not checked for {_type(model)}, so the range is wide"

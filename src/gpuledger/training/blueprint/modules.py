@@ -90,7 +90,8 @@ def build(fields: dict[str, Any], *, fp32: bool, full_attention: bool) -> Built:
         raise InputError(problem, hint=hint) from error
     finally:
         torch.set_default_dtype(before)
-    text = getattr(module, "main_input_name", "input_ids") in ("input_ids", "input_features")
+    first = getattr(module, "main_input_name", "input_ids")
+    text = first in ("input_ids", "input_features") or (first == "input_values" and config.is_encoder_decoder)
     attention = str(getattr(module.config, "_attn_implementation", "") or "eager")
     return Built(module.train(), type(module).__name__, text, attention)
 
