@@ -134,6 +134,11 @@ def is_traced(model: Model, setup: Setup) -> bool:
     return possible and setup.trace != "never"
 
 
+def what_to_install() -> str:
+    """What tracing needs and is not here; empty where all of it is."""
+    return "" if installed() else INSTALL
+
+
 def keeps_traced(model: Model, setup: Setup) -> bool:
     """Whether what a step keeps is traced too. Checked formulas say it as well, and at once; not past a window.
 

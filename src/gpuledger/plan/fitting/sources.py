@@ -9,8 +9,7 @@ from gpuledger.catalog.models.shapes import autoencodes, denoising
 from gpuledger.plan.measured_types import RangeFrom, memory_errors, range_from
 from gpuledger.plan.memory.facts import ErrorsOf, Measured, overheads
 from gpuledger.plan.setup import Setup
-from gpuledger.plan.tracing import INSTALL, denoised, keeps_traced, memory_checked, traced_step
-from gpuledger.training.blueprint.modules import installed
+from gpuledger.plan.tracing import denoised, keeps_traced, memory_checked, traced_step, what_to_install
 from gpuledger.training.flops import unit_of
 from gpuledger.units import Unknown
 
@@ -74,7 +73,7 @@ def counted_by(model: Model, setup: Setup) -> list[str]:
         found += clips(model)
     elif not memory_checked(model):
         words = f"activations: formulas not checked for {_type(model)}, so the range is wide"
-        found.append(words if installed() else f"{words}; {INSTALL}")
+        found.append("; ".join(filter(None, (words, what_to_install()))))
     return found
 
 
