@@ -19,7 +19,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from plan_models import GPU, setup_of
+from plan_runs import GPU, serves, setup_of
 
 from gpuledger import plan
 from gpuledger.errors import InputError
@@ -55,14 +55,12 @@ def planned(run: dict[str, Any], folder: Path) -> dict[str, Any]:
     file.write_text(json.dumps(config_json(run)), encoding="utf-8")
     kept = ("name", "split", "class", "run", *(() if "params" in run else ("config",)))  # results hold their own
     facts = {name: run[name] for name in kept}
-    how = setup_of(run)
     try:
-        fit = plan.fit(file, GPU, **how).statement
-        speed = plan.throughput(file, GPU, micro_batches=run["run"].get("accumulate", 2), **how).statement.train
+        fit, unit, rate = _answers(run, file)
     except InputError as error:
         return {**facts, "not_planned": str(error)}
-    if fit.at_least or isinstance(speed, Unknown):
-        why = [*fit.not_known.values(), *([speed.why] if isinstance(speed, Unknown) else [])]
+    if fit.at_least or isinstance(rate, Unknown):
+        why = [*fit.not_known.values(), *([rate.why] if isinstance(rate, Unknown) else [])]
         return {**facts, "not_planned": why[0]}
     peak = fit.total_bytes - fit.per_gpu_bytes["overhead"] + overheads().workspace_bytes.value
     return {
@@ -70,9 +68,19 @@ def planned(run: dict[str, Any], folder: Path) -> dict[str, Any]:
         **({"range_from": fit.range_from} if hasattr(fit, "range_from") else {}),  # older commits have one range
         "peak_bytes": int(peak), "total_bytes": fit.total_bytes,
         "total_low_bytes": fit.low_bytes, "total_high_bytes": fit.high_bytes,
-        "unit": speed.unit, "per_s": speed.rate.per_s,
-        "low_per_s": speed.rate.low_per_s, "high_per_s": speed.rate.high_per_s,
+        "unit": unit, "per_s": rate.per_s, "low_per_s": rate.low_per_s, "high_per_s": rate.high_per_s,
     }  # fmt: skip
+
+
+def _answers(run: dict[str, Any], file: Path) -> tuple[Any, str, Any]:
+    """The answer about memory, what is counted per second, and the rate or why it is unknown."""
+    how = setup_of(run)
+    fit = plan.fit(file, GPU, **how).statement
+    if serves(run):
+        images = plan.throughput(file, GPU, **how).statement.images
+        return fit, "image", images if isinstance(images, Unknown) else images.rate
+    speed = plan.throughput(file, GPU, micro_batches=run["run"].get("accumulate", 2), **how).statement.train
+    return (fit, "", speed) if isinstance(speed, Unknown) else (fit, speed.unit, speed.rate)
 
 
 def main() -> int:

@@ -32,6 +32,7 @@ from plan_rows import (
 )
 
 from gpuledger.catalog.gpus import get_gpu
+from gpuledger.plan.fitting.sources import errors_of
 from gpuledger.plan.guide.schema import dense_model
 from gpuledger.plan.memory.facts import overheads
 from gpuledger.plan.memory.parts import memory
@@ -66,6 +67,10 @@ def measured_memory(measured: dict[str, Any]) -> list[dict[str, Any]]:
         rows.append({
             "row": case_words(case),
             "mode": case["setup"]["mode"],
+            "model": case["model"],
+            "of": errors_of(case_model(case), Setup(**case["setup"])),
+            "planned_bytes": need.total_bytes,
+            "taken_bytes": taken,
             "allocated_gb": case["peak_allocated_bytes"] / 1e9,
             "tensors_ratio": tensors / case["peak_allocated_bytes"],
             "taken_gb": taken / 1e9,

@@ -11,6 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from plan_runs import measured_runs, serves
+
 from gpuledger.catalog.gpus import Gpu, get_gpu
 from gpuledger.catalog.models import Model, TransformerShape, get_model
 from gpuledger.catalog.models.configs import UnreadType, model_from_config
@@ -21,10 +23,6 @@ HERE = Path(__file__).parent
 SERVING = "telemetry/mlenergy_v3_serving_energy.csv"
 TRUTH = "h200_truth/truth.json"
 MEASURED = HERE / "data" / "memory_h200.json"
-FAMILIES = (
-    "models_h200.json",
-    *(f"models_{part}_h200.json" for part in ("fresh", "last", "confirm", "autocast", "check")),
-)
 # Measured cases of these models calibrate; the others only check.
 CALIBRATING_MODELS = ("small", "llama-3.2-1b")
 
@@ -149,9 +147,9 @@ def truth_runs(shared: Path) -> Iterator[PublishedRun]:
 
 def formula_runs() -> Iterator[PublishedRun]:
     """The runs of models_on_gpu.py whose type has a formula, planned by it."""
-    files = [json.loads((HERE / "data" / name).read_text(encoding="utf-8")) for name in FAMILIES]
+    runs = (run for _, run in measured_runs() if not serves(run) and "text_config" not in run["config"])
     with TemporaryDirectory() as folder:
-        for run in (run for file in files for run in file["runs"] if "error" not in run):
+        for run in runs:
             config = Path(folder, run["name"], "config.json")
             config.parent.mkdir(exist_ok=True)
             config.write_text(json.dumps(run["config"]), encoding="utf-8")

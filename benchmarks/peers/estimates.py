@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from installed import version_of
-from plan_models import GPU, MEASURED, setup_of
+from plan_runs import GPU, measured_files, setup_of
 
 from gpuledger import plan
 from gpuledger.errors import InputError
@@ -40,7 +40,7 @@ LIMITS = (
 
 def measure(asked: argparse.Namespace) -> dict[str, Any]:
     """Planned over taken by run, for each."""
-    files = [json.loads(file.read_text(encoding="utf-8")) for file in MEASURED]
+    files = [json.loads(file.read_text(encoding="utf-8")) for file in measured_files()]
     runs = [r for file in files for r in file["runs"] if r["split"] in CHECKING and "error" not in r]
     found: dict[str, Any] = {"device": files[0]["device"], "rows": [], "failed": []}
     here = found["accelerate"] = version_of("accelerate", sys.executable)

@@ -138,7 +138,7 @@ def test_a_served_batch_is_told_with_the_error_of_served_batches():
     assert served.low_bytes == served.total_bytes
     assert served.high_bytes / served.total_bytes == pytest.approx(1 / 0.843, rel=1e-6)
     assert trained.high_bytes / trained.total_bytes == pytest.approx(1 / 0.92, rel=1e-6)
-    assert "three served batches" in served.assumptions[-1]
+    assert "3 served batches in plain torch" in served.assumptions[-1]
     assert "training runs" in trained.assumptions[-1]
 
 

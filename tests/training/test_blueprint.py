@@ -191,3 +191,44 @@ def test_a_learned_bias_is_fused_where_its_rows_lie_in_one_piece(pieces, fused):
         bias = bias.permute(0, 3, 1, 2) if pieces else bias
         torch.nn.functional.scaled_dot_product_attention(query, key, value, attn_mask=bias)
     assert (attention.calls == 1) == fused
+
+
+@pytest.mark.parametrize(("channels", "last", "share"), [(8, False, 1.0), (264, False, 0.5), (8, True, 0.0)])
+def test_depthwise_convolutions_are_counted_apart_where_torch_runs_them(channels, last, share):
+    """By pencil: image, filters and result once; cuDNN runs images whose channels lie next to each other."""
+    image, weight = torch.empty(2, channels, 16, 16, device="meta"), torch.empty(channels, 1, 3, 3, device="meta")
+    image = image.to(memory_format=torch.channels_last) if last else image
+    with Watch([image, weight]) as watch:
+        torch.nn.functional.conv2d(image, weight, padding=1, groups=channels)
+    assert watch.depthwise_bytes == share * 4 * channels * (2 * 2 * 16 * 16 + 3 * 3)
+
+
+SOUND = {"speech_to_text": {**SIDES, "vocab_size": 128, "max_target_positions": 64, "conv_channels": 32},
+         "moonshine": {"vocab_size": 128, "hidden_size": 64, "intermediate_size": 96, "encoder_num_hidden_layers": 1,
+                       "decoder_num_hidden_layers": 1, "encoder_num_attention_heads": 4,
+                       "decoder_num_attention_heads": 4},
+         "audio-spectrogram-transformer": {"hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4,
+                                           "intermediate_size": 96}}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SOUND)
+def test_models_that_read_sound_in_other_ways_run_a_step(kind):
+    text = json.dumps({"model_type": kind, **SOUND[kind]})
+    assert step.weights(text).sound_s == 10
+    assert step.weights(text).text == (kind != "audio-spectrogram-transformer")
+    assert traced(text, Asked(2, 24)).kept_bytes > traced(text, Asked(1, 24)).kept_bytes > 0
+
+
+def test_a_detector_is_traced_without_the_loss_that_matches_boxes():
+    text = json.dumps({"model_type": "yolos", "hidden_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4,
+                       "intermediate_size": 96, "image_size": [64, 96], "num_detection_tokens": 4})  # fmt: skip
+    built = build(json.loads(text), fp32=False, full_attention=False)
+    assert set(inputs(built, 2, 1)) == {"pixel_values"}
+    assert traced(text, Asked(2, 1)).kept_bytes > 0
+
+
+def test_a_spectrum_that_is_not_known_is_refused_with_the_next_step():
+    text = json.dumps({"model_type": "parakeet_ctc", "vocab_size": 64})
+    with pytest.raises(InputError, match="which spectrum of sound a parakeet_ctc reads") as caught:
+        traced(text, Asked(1, 8))
+    assert "measure" in caught.value.hint

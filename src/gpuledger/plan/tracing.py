@@ -134,14 +134,28 @@ def is_traced(model: Model, setup: Setup) -> bool:
     return possible and setup.trace != "never"
 
 
+def what_to_install() -> str:
+    """What tracing needs and is not here; empty where all of it is."""
+    return "" if installed() else INSTALL
+
+
 def keeps_traced(model: Model, setup: Setup) -> bool:
     """Whether what a step keeps is traced too. Checked formulas say it as well, and at once; not past a window.
 
     Past its window a layer gets a mask, under which keys and values are kept once for each head.
     """
     window = getattr(model.shape, "sliding_window", None)
-    by_formula = model.by_formula and setup.trace == "auto" and not (window and setup.sequence >= window)
+    by_formula = memory_checked(model) and setup.trace == "auto" and not (window and setup.sequence >= window)
     return not by_formula and is_traced(model, setup)
+
+
+def memory_checked(model: Model) -> bool:
+    """Whether formulas were checked for what a step of this model keeps.
+
+    A class around a text model may compute its loss in another precision: Qwen2-Audio keeps 16-bit logits, Qwen2 fp32
+    ones.
+    """
+    return model.by_formula and "text_config" not in (json.loads(model.config) if model.config else {})
 
 
 def traced_step(model: Model, setup: Setup) -> Traced | Unknown:

@@ -11,7 +11,9 @@ from gpuledger import plan
 from gpuledger.catalog.models.configs import UnreadType
 from gpuledger.errors import InputError
 from gpuledger.plan import tracing
+from gpuledger.plan.fitting.sources import errors_of
 from gpuledger.plan.memory.facts import overheads
+from gpuledger.plan.setup import Setup
 
 MEASURED = Path(__file__).parents[3] / "benchmarks" / "data" / "models_h200.json"
 RUNS = [run for run in json.loads(MEASURED.read_text(encoding="utf-8"))["runs"] if "error" not in run]
@@ -222,3 +224,34 @@ def test_a_model_that_reads_sound_is_counted_in_clips(tmp_path):
     assert answer.train.unit == "clip"
     assert "clips of 10 s of sound" in answer.assumptions
     assert "clips of 10 s of sound" in plan.fit(tmp_path / "config.json", "l4", micro_batch=2).statement.assumptions
+
+
+QWEN2_AUDIO = {
+    "model_type": "qwen2_audio",
+    "text_config": {"model_type": "qwen2", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+                    "num_key_value_heads": 4, "intermediate_size": 96, "vocab_size": 4096,
+                    "max_position_embeddings": 256},
+    "audio_config": {"model_type": "qwen2_audio_encoder", "d_model": 64, "encoder_layers": 1,
+                     "encoder_attention_heads": 4, "encoder_ffn_dim": 96},
+}  # fmt: skip
+
+
+@torch_only
+def test_a_class_around_a_text_model_is_traced_and_not_planned_by_its_formula(tmp_path):
+    """Qwen2-Audio keeps its logits in 16 bits, Qwen2 in fp32."""
+    pytest.importorskip("transformers")
+    file = written(tmp_path, QWEN2_AUDIO)
+    traced, formula = (
+        plan.fit(file, "l4", sequence=128, micro_batch=64, trace=on).statement for on in ("auto", "never")
+    )
+    parts = ("activations", "working")
+    assert sum(traced.per_gpu_bytes[one] for one in parts) < 0.8 * sum(formula.per_gpu_bytes[one] for one in parts)
+    assert any("what sound would add to activations does not" in words for words in traced.assumptions)
+
+
+def test_a_class_around_a_text_model_has_the_range_of_unchecked_formulas(bare, tmp_path):
+    model = tracing.configured_model(written(tmp_path, QWEN2_AUDIO))
+    assert not tracing.memory_checked(model)
+    assert errors_of(model, Setup(mode="train")) == "unchecked"
+    words = plan.fit(tmp_path / "config.json", "l4", sequence=128).statement.assumptions
+    assert any("formulas not checked for qwen2_audio" in one for one in words)

@@ -106,7 +106,7 @@ def assumptions(model: Model, setup: Setup) -> list[str]:
     return [
         *found,
         f"overhead: {fixed}, and {slack:g} % of what comes and goes for the allocator's gaps",
-        f"error: {measured_errors(model, setup).words}",
+        f"error: {measured_errors(model, setup).text}",
     ]
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
+
 from gpuledger.catalog.models import CountedShape, Denoising, Model
 from gpuledger.catalog.models.shapes import autoencodes, denoising
 from gpuledger.plan.measured_types import RangeFrom, memory_errors, range_from
-from gpuledger.plan.memory.facts import Measured, overheads
+from gpuledger.plan.memory.facts import ErrorsOf, Measured, overheads
 from gpuledger.plan.setup import Setup
-from gpuledger.plan.tracing import INSTALL, denoised, keeps_traced, traced_step
+from gpuledger.plan.tracing import denoised, keeps_traced, memory_checked, traced_step, what_to_install
 from gpuledger.training.flops import unit_of
 from gpuledger.units import Unknown
 
 
 def measured_errors(model: Model, setup: Setup) -> Measured:
     """How far off answers of this kind were."""
-    return memory_errors(_usual_errors(model, setup), rests_on(model, setup))
+    usual: Measured = getattr(overheads().error, errors_of(model, setup))
+    return memory_errors(usual, rests_on(model, setup))
 
 
 def rests_on(model: Model, setup: Setup) -> RangeFrom | None:
@@ -24,19 +27,19 @@ def rests_on(model: Model, setup: Setup) -> RangeFrom | None:
     return range_from(model, traced=denoising(model.shape) is not None or keeps_traced(model, setup))
 
 
-def _usual_errors(model: Model, setup: Setup) -> Measured:
-    errors = overheads().error
+def errors_of(model: Model, setup: Setup) -> ErrorsOf:
+    """Whose errors answers of this kind have, where the type was measured."""
     if denoising(model.shape):
         if setup.mode == "train":
-            return errors.denoise
-        return errors.pixels_serve if _peaks_at_pixels(model, setup) else errors.denoise_serve
+            return "denoise"
+        return "pixels_serve" if _peaks_at_pixels(model, setup) else "denoise_serve"
     if setup.mode == "serve":
-        return errors.serve
+        return "serve"
     if keeps_traced(model, setup):
-        return errors.traced_recompute if setup.recompute else errors.traced
-    if not model.by_formula:
-        return errors.unchecked
-    return errors.train_autocast if setup.scheme == "autocast" else errors.train
+        return "traced_recompute" if setup.recompute else "traced"
+    if not memory_checked(model):
+        return "unchecked"
+    return "train_autocast" if setup.scheme == "autocast" else "train"
 
 
 def _peaks_at_pixels(model: Model, setup: Setup) -> bool:
@@ -63,12 +66,29 @@ def counted_by(model: Model, setup: Setup) -> list[str]:
         found.append("activations and working memory: one step traced on torch's meta device")
         if not isinstance(step, Unknown) and step.extended:
             found.append("traced at shorter sequences and extended: it loops over its tokens")
-        if '"vision_config"' in model.config and unit_of(model.shape) == "token":
-            found.append("traced with text only: all weights count, what images add to activations does not")
+        if other := _not_traced(model):
+            found.append(f"traced with text only: all weights count, what {other} would add to activations does not")
+        if isinstance(model.shape, CountedShape) and model.shape.built_as.endswith("ForObjectDetection"):
+            found.append("traced without its loss, which matches boxes by their values")
         found += clips(model)
-    elif not model.by_formula:
-        found.append(f"activations: formulas not checked for {model.family}, so the range is wide; {INSTALL}")
+    elif not memory_checked(model):
+        words = f"activations: formulas not checked for {_type(model)}, so the range is wide"
+        found.append("; ".join(filter(None, (words, what_to_install()))))
     return found
+
+
+def _type(model: Model) -> str:
+    """The type of the whole file, where the model is read from its text_config only."""
+    return str(json.loads(model.config).get("model_type") or model.family) if model.config else model.family
+
+
+def _not_traced(model: Model) -> str:
+    """What a model reads in addition to text, with which it is not traced."""
+    if unit_of(model.shape) != "token":
+        return ""
+    fields = json.loads(model.config)
+    towers = {"vision_config": "images", "audio_config": "sound"}
+    return " and ".join(words for name, words in towers.items() if fields.get(name))
 
 
 def clips(model: Model) -> list[str]:

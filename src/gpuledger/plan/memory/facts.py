@@ -17,6 +17,10 @@ from gpuledger.units import GIB
 Above = Annotated[float, msgspec.Meta(gt=0)]
 AtLeastZero = Annotated[float, msgspec.Meta(ge=0)]
 Held = Literal["work", "fp32", "none"]
+ErrorsOf = Literal[
+    "train", "train_autocast", "traced", "traced_recompute", "unchecked", "serve", "denoise", "denoise_serve",
+    "pixels_serve",
+]  # fmt: skip
 FP32_BITS = 32.0
 
 
@@ -92,14 +96,26 @@ class Visible(_Sourced, frozen=True, kw_only=True):
 
 
 class Measured(_Sourced, frozen=True, kw_only=True):
-    """Predicted over taken memory of measured runs; `gaps_bytes`: what the allocator's gaps may take on top of that."""
+    """Predicted over taken memory of measured runs; `gaps_bytes`: what the allocator's gaps may take on top of that.
+
+    `words` has the other figures in braces. All but `p10` and `p90`, the range that is printed, are computed from the
+    runs: benchmarks/plan_ranges.py.
+    """
 
     words: str
     rows: int
+    models: int
+    least: Above
+    most: Above
     p10: Above
     p50: Above
     p90: Above
     gaps_bytes: int = 0
+
+    @property
+    def text(self) -> str:
+        """How far off such predictions were."""
+        return self.words.format(rows=self.rows, models=self.models, least=f"{self.least:.2f}", most=f"{self.most:.2f}")
 
     def span(self, predicted_bytes: int) -> tuple[int, int]:
         """The range of what may be taken for a predicted amount; the prediction itself is always within."""

@@ -66,6 +66,7 @@ class TracedFactors(_Calibrated, frozen=True, kw_only=True):
 
     compute_ratio: Ratio
     memory_ratio: Ratio
+    depthwise_ratio: Ratio
     per_kernel_s: AtLeastZero
     per_tensor_s: AtLeastZero
     per_master_s: AtLeastZero

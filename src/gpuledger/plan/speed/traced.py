@@ -2,6 +2,7 @@
 
 Every operator is known: the FLOP of products, the bytes all others move, how many kernels there are. The GPU takes the
 sum of both rooflines; the processor takes its time to launch each kernel; the longer of the two decides, softly.
+Depthwise convolutions hardly multiply, and their kernels reach a far smaller share of the memory's bandwidth.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def traced_work(model: Model, gpu: Gpu, setup: Setup, facts: TracedFactors) -> W
     if isinstance(step, Unknown):
         return step
     compute = (step.product_flop + step.attention_flop) / peak / facts.compute_ratio
-    traffic = step.moved_bytes / gpu.memory_bandwidth_bytes_per_s.value / facts.memory_ratio
+    moved = step.moved_bytes / facts.memory_ratio + step.depthwise_bytes / facts.depthwise_ratio
+    traffic = moved / gpu.memory_bandwidth_bytes_per_s.value
     total = soft_max(compute + traffic, step.kernels * facts.per_kernel_s)
     return Work(compute_s=compute, traffic_s=traffic, launch_s=total - compute - traffic, tensor_link_s=0.0)
 

@@ -22,7 +22,9 @@ _HEADS = (
     "AutoModelForVideoClassification", "AutoModelForObjectDetection", "AutoModelForSemanticSegmentation", "AutoModel",
 )  # fmt: skip
 USUAL_IMAGE, USUAL_FRAMES = 224, 16
+DETECTED_IMAGE = 640  # of a detector whose configuration names no size
 SOUND_S, SOUND_HZ = 10, 16_000
+FRAMES_PER_S, STACKED_PER_S = 100, 50  # frames of a spectrum; pairs of them in one row
 # Cast aside what a vocabulary's special tokens would refuse.
 _SPECIAL = ("bos_token_id", "eos_token_id", "pad_token_id", "decoder_start_token_id")
 
@@ -55,8 +57,12 @@ class Built:
 
     @property
     def sound_s(self) -> int:
-        """The seconds of sound it is given at a time, where it reads sound as it was recorded."""
-        return SOUND_S if getattr(self.module, "main_input_name", "") == "input_values" else 0
+        """The seconds of sound it is given at a time, where its configuration names no length."""
+        first = getattr(self.module, "main_input_name", "")
+        usual = first == "input_values" or (
+            first == "input_features" and not hasattr(self.module.config, "num_mel_bins")
+        )
+        return SOUND_S if usual else 0
 
     @property
     def frames(self) -> int:
@@ -79,10 +85,13 @@ def build(fields: dict[str, Any], *, fp32: bool, full_attention: bool) -> Built:
         module = _made(torch, kind, config, full_attention=full_attention)
     except Exception as error:
         problem = f"transformers {transformers.__version__} could not build {config.model_type}: {first_line(error)}"
-        raise InputError(problem, hint="check the configuration, or give a newer transformers") from error
+        missing = "install the library it names, then run the same command again"
+        hint = missing if isinstance(error, ImportError) else "check the configuration, or give a newer transformers"
+        raise InputError(problem, hint=hint) from error
     finally:
         torch.set_default_dtype(before)
-    text = getattr(module, "main_input_name", "input_ids") in ("input_ids", "input_features")
+    first = getattr(module, "main_input_name", "input_ids")
+    text = first in ("input_ids", "input_features") or (first == "input_values" and config.is_encoder_decoder)
     attention = str(getattr(module.config, "_attn_implementation", "") or "eager")
     return Built(module.train(), type(module).__name__, text, attention)
 
@@ -173,20 +182,25 @@ def inputs(built: Built, micro_batch: int, sequence: int) -> dict[str, Any]:
     labels: dict[str, Any] = {}
     if first in ("pixel_values", "pixel_values_videos"):
         vision = getattr(config, "vision_config", None) or config
-        high, wide = _sides(getattr(vision, "image_size", None) or getattr(vision, "crop_size", None) or USUAL_IMAGE)
+        detects = built.name.endswith("ForObjectDetection")
+        usual = DETECTED_IMAGE if detects else USUAL_IMAGE
+        high, wide = _sides(getattr(vision, "image_size", None) or getattr(vision, "crop_size", None) or usual)
         clip = (built.frames,) if built.frames else ()
         shape = (micro_batch, *clip, getattr(vision, "num_channels", 3), high, wide)
         found = {first: torch.zeros(shape, device="meta", dtype=dtype)}
         size = (micro_batch, high, wide) if built.name.endswith("SemanticSegmentation") else (micro_batch,)
-        labels = {"labels": torch.zeros(size, dtype=torch.long, device="meta")}
+        if not detects:  # its loss matches boxes by their values; without labels it is left out
+            labels = {"labels": torch.zeros(size, dtype=torch.long, device="meta")}
     elif first == "input_features":
-        frames = 2 * getattr(config, "max_source_positions", 1500)
-        found = {"input_features": torch.zeros(micro_batch, config.num_mel_bins, frames, device="meta", dtype=dtype)}
+        found = {"input_features": torch.zeros(micro_batch, *_spectrum(config), device="meta", dtype=dtype)}
         labels = {"labels": torch.zeros(micro_batch, sequence, dtype=torch.long, device="meta")}
     elif first == "input_values":
-        found = {"input_values": torch.zeros(micro_batch, SOUND_S * SOUND_HZ, device="meta", dtype=dtype)}
+        mels = hasattr(config, "num_mel_bins") and hasattr(config, "max_length")  # Audio Spectrogram Transformer
+        heard = (config.max_length, config.num_mel_bins) if mels else (SOUND_S * SOUND_HZ,)
+        found = {"input_values": torch.zeros(micro_batch, *heard, device="meta", dtype=dtype)}
         if not built.name.endswith("CTC"):  # its loss checks the values of labels; without them it is left out
-            labels = {"labels": torch.zeros(micro_batch, dtype=torch.long, device="meta")}
+            wanted = (micro_batch, sequence) if config.is_encoder_decoder else (micro_batch,)
+            labels = {"labels": torch.zeros(wanted, dtype=torch.long, device="meta")}
     else:
         tokens = torch.zeros(micro_batch, sequence, dtype=torch.long, device="meta")
         found = {"input_ids": tokens}
@@ -196,6 +210,18 @@ def inputs(built: Built, micro_batch: int, sequence: int) -> dict[str, Any]:
             image = (micro_batch, 3, vision.image_size, vision.image_size)
             found |= {"pixel_values": torch.zeros(image, device="meta", dtype=dtype), "return_loss": True}
     return found | ({} if "labels" not in takes else labels)
+
+
+def _spectrum(config: Any) -> tuple[int, int]:
+    """The spectrum of one clip: as long as the configuration has it (Whisper), or of SOUND_S seconds."""
+    if hasattr(config, "num_mel_bins"):
+        return config.num_mel_bins, 2 * getattr(config, "max_source_positions", 1500)
+    if hasattr(config, "input_feat_per_channel"):  # Speech2Text
+        return SOUND_S * FRAMES_PER_S, config.input_feat_per_channel * config.input_channels
+    if hasattr(config, "feature_projection_input_dim"):  # Wav2Vec2-BERT and the translators built on it
+        return SOUND_S * STACKED_PER_S, config.feature_projection_input_dim
+    problem = f"the planner does not know which spectrum of sound a {config.model_type} reads"
+    raise InputError(problem, hint="measure one step of it on a GPU instead")
 
 
 def _sides(size: Any) -> tuple[int, int]:

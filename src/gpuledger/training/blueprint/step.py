@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from typing import Any
 
@@ -43,6 +43,7 @@ class Traced:
     peak_bytes: int
     kernels: int
     moved_bytes: int
+    depthwise_bytes: int
     product_flop: int
     product_bytes: int
     attention_flop: int
@@ -169,9 +170,9 @@ def traced(config: str, asked: Asked) -> Traced:
 @lru_cache(maxsize=4)
 def module_of(config: str, fp32: bool, full_attention: bool) -> Built:
     """The module a configuration (JSON) describes, remembered."""
-    fields = json.loads(config)
-    maker = denoisers if denoisers.CLASS in fields else modules
-    return maker.build(fields, fp32=fp32, full_attention=full_attention)
+    raw = json.loads(config)
+    maker = denoisers if denoisers.CLASS in raw else modules
+    return maker.build(raw, fp32=fp32, full_attention=full_attention)
 
 
 def batch(built: Built, rows: int, sequence: int, image: int = 0) -> dict[str, Any]:
@@ -227,6 +228,7 @@ def _run(built: Built, asked: Asked, sequence: int) -> Traced:
         peak_bytes=watch.peak,
         kernels=watch.kernels,
         moved_bytes=watch.moved_bytes,
+        depthwise_bytes=watch.depthwise_bytes,
         product_flop=watch.flop,
         product_bytes=sum(moved for _, moved in watch.product_flop_bytes),
         attention_flop=3 * attended + again,  # backward makes two products for each one
@@ -254,5 +256,5 @@ def _extended(built: Built, asked: Asked) -> Traced:
         second = y2 * (x - x1) * (x - x3) / ((x2 - x1) * (x2 - x3))
         return round(first + second + y3 * (x - x1) * (x - x2) / ((x3 - x1) * (x3 - x2)))
 
-    names = ("kept_bytes", "peak_bytes", "kernels", "moved_bytes", "product_flop", "product_bytes", "attention_flop")
+    names = (field.name for field in fields(Traced) if field.name != "extended")
     return Traced(**{name: at(name) for name in names}, extended=True)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
+from torch._prims_common import suggest_memory_format
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_iter
 from torch.utils.flop_counter import flop_registry, shape_wrapper
@@ -17,6 +18,8 @@ from gpuledger.training.flops import formulas
 BLOCK_BYTES = 512
 # What a module that loops over a sequence may take before it is traced at shorter lengths instead.
 MOST_OPERATORS = 120_000
+# The multiprocessors of an H200, on which the factor of depthwise convolutions was fitted.
+BUSY_CHANNELS = 132
 _ITEM = torch.ops.aten._local_scalar_dense.default  # noqa: SLF001
 
 
@@ -33,6 +36,7 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
         self.now = self.peak = 0
         self.kernels = 0
         self.moved_bytes = 0
+        self.depthwise_bytes = 0
         self.flop = 0
         self.product_flop_bytes: list[tuple[int, int]] = []
         self._left = most
@@ -70,6 +74,7 @@ class Watch(TorchDispatchMode):  # type: ignore[misc]
             anew = _workspace(packet, args, out)
             self.peak = max(self.peak, self.now + anew)
             self.moved_bytes += 2 * anew
+            self.depthwise_bytes += int(moved * _slow_share(packet, args))
         if counted is None:
             self.moved_bytes += moved
             return
@@ -103,15 +108,43 @@ def _workspace(packet: Any, args: Any, out: Any) -> int:
     each channel has a filter of its own. One by one pixel: not backward.
     """
     backward = packet is _aten.convolution_backward
-    image, weight = args[1:3] if backward else args[:2]
-    own_filters = weight.dim() == _IMAGES and weight.shape[1] == 1 and image.shape[1] > 1
-    laid_out = image.dim() == _IMAGES and image.is_contiguous(memory_format=torch.channels_last)
-    if image.dim() != _IMAGES or own_filters or (laid_out and not image.is_contiguous()):
+    image, weight = _image_and_weight(packet, args)
+    if image.dim() != _IMAGES or _depthwise(packet, args) or _channels_last(packet, args):
         return 0
     if weight.shape[2:].numel() == 1 and (backward or image.dtype == torch.float32):
         return 0
     result = args[0] if backward else out
     return sum(tensor.numel() * tensor.element_size() for tensor in (image, result, weight))
+
+
+def _image_and_weight(packet: Any, args: Any) -> tuple[Any, Any]:
+    image, weight = args[1:3] if packet is _aten.convolution_backward else args[:2]
+    return image, weight
+
+
+def _depthwise(packet: Any, args: Any) -> bool:
+    """Whether each channel of an image has a filter of its own."""
+    image, weight = _image_and_weight(packet, args)
+    return bool(weight.dim() == _IMAGES and weight.shape[1] == 1 and image.shape[1] > 1)
+
+
+def _slow_share(packet: Any, args: Any) -> float:
+    """Which share of its traffic a convolution waits for as torch's own depthwise kernels do.
+
+    They sum the gradient of a filter over all pixels of its channel, so time goes with pixels: more channels than the
+    GPU has multiprocessors take no longer. Images whose channels lie next to each other are left to cuDNN.
+    """
+    image, _ = _image_and_weight(packet, args)
+    if not _depthwise(packet, args) or suggest_memory_format(image) is torch.channels_last:
+        return 0.0
+    return min(1.0, BUSY_CHANNELS / image.shape[1])
+
+
+def _channels_last(packet: Any, args: Any) -> bool:
+    """Whether the channels of an image lie next to each other."""
+    image, _ = _image_and_weight(packet, args)
+    laid_out = image.dim() == _IMAGES and image.is_contiguous(memory_format=torch.channels_last)
+    return bool(laid_out and not image.is_contiguous())
 
 
 _IMAGES = 4  # rows, channels, height and width
