@@ -101,6 +101,7 @@ bench: $(STAMP) ## side by side with pandas, 0.5 and 50 million samples; errors 
 	$(BIN)/python benchmarks/books.py
 	$(BIN)/python benchmarks/files.py
 	$(BIN)/python benchmarks/plan_errors.py
+	$(BIN)/python benchmarks/plan_models.py --check
 	$(BIN)/python benchmarks/anomalies/score.py
 
 TRUTH ?= $(OUTSIDE)/h200_truth
