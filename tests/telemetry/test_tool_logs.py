@@ -578,7 +578,7 @@ def test_a_screen_names_the_command_that_records(tmp_path, capsys, instead, text
         "timestamp, uuid, name, power.draw [W]\n2026/03/02 09:00:00.000, GPU-1, NVIDIA H200, 300.00 W\n"
     )
     assert run(["import", str(tmp_path), "--lake", str(tmp_path.parent / f"{tmp_path.name}-lake")]) == 0
-    assert "log.txt: not imported: it is" in " ".join(capsys.readouterr().out.split())
+    assert "log.txt:notimported:itis" in "".join(capsys.readouterr().out.split())  # a long path is cut at the edge
 
 
 @pytest.mark.parametrize(
