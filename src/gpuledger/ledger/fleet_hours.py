@@ -28,7 +28,7 @@ _MOST = 1 << 62
 
 def of_lines(table: pa.Table) -> pa.Table:
     """Coded lines, added up."""
-    table = table.unify_dictionaries().combine_chunks()
+    table = table.select([*TIMES, *LABELS, *(n for n in _READ if n not in TIMES)]).unify_dictionaries().combine_chunks()
     rows = {name: as_numbers(table[name].chunk(0)) for name in _READ} if table.num_rows else {}
     rated = rows | pipe_sums(rows) if rows else {name: np.zeros(0, np.int64) for name in SUMS}
     keys = [table[name] for name in (*TIMES, *LABELS)]
