@@ -33,6 +33,7 @@ def serious(page: Page, **options: object) -> list[str]:
     return [f"{v['id']}: {v['nodes'][0]['target']}" for v in found if v["impact"] in ("serious", "critical")]
 
 
+@pytest.mark.scale  # ten seconds
 def test_no_page_has_a_serious_finding_of_axe(browser: Browser, base: str) -> None:
     with watched(browser, base) as tab:
         tab.go("/gpus")
