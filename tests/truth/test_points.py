@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from answers import Answer, by_gpuledger
+from answers import Answer, by_gpuledger, tracks
+from front_door import ask, take_in
 from score import FEW_ROWS, score
 
-from recording import Recording, read_recording
+from recording import Recording, read_recording, write_telemetry
 
 FIFTH = Path(__file__).parents[2] / "benchmarks" / "truth" / "recordings" / "fifth_h200"
 
@@ -40,3 +42,15 @@ def test_decoding_for_few_users_has_a_range_and_no_point(recording: Recording, a
     for name in few:
         assert answers[name].tflops is None
         assert answers[name].low_tflops < recording.facts[name]["tflop_per_s"] < answers[name].high_tflops
+
+
+def test_no_dollar_figure_rests_on_a_point_that_is_not_given(recording: Recording, tmp_path: Path) -> None:
+    only = {"decode_w5120_b2": recording.facts["decode_w5120_b2"]}
+    write_telemetry(tmp_path / "t.csv", tracks(replace(recording, facts=only), labels=True))
+    take_in(tmp_path / "lake", tmp_path / "t.csv")
+    audit = ask("audit", "--lake", str(tmp_path / "lake"), "--price", "1")
+    assert (audit["work"]["middle_usd"], audit["work"]["exaflop"]) == (None, None)
+    assert float(audit["work"]["low_usd"]) < float(audit["work"]["high_usd"])
+    analysis = ask("analyze", "--lake", str(tmp_path / "lake"))
+    assert analysis["rfu_counters_pct"] is None
+    assert analysis["capacity"]["fleet"]["realized_counters_tflops"]["middle"] is None

@@ -94,7 +94,7 @@ def divide(
         "counted_ms": np.where(counted, done.ms, 0).astype(np.int64),
         **{
             f"{case}_gflop": np.rint(np.where(counted, getattr(done, case) * peak, 0.0)).astype(np.int64)
-            for case in ("low", "middle", "high")
+            for case in ("low", "middle", "high", "loose")
         },
     }
 

@@ -34,7 +34,8 @@ from gpuledger.cost.statement import (
     Times,
     WorkCost,
 )  # fmt: skip
-from gpuledger.units import MS_PER_HOUR, PPM, Unknown
+from gpuledger.physics.evidence import LOOSE_RATIO
+from gpuledger.units import MS_PER_HOUR, NO_POINT, PPM, Unknown
 
 MJ_PER_KWH = 3_600_000_000
 GFLOP_PER_EXAFLOP = 10**9
@@ -89,19 +90,20 @@ def work(devices: Mapping[Any, Sequence[Charge]]) -> WorkCost | Unknown:
         and (seen := summed(members, "observed_ms"))
         and of * summed(members, "counted_ms") >= part * seen
     ]
-    low, middle, high = (sum(summed(m, f"{case}_gflop") for m in counted) for case in ("low", "middle", "high"))
+    cases = ("low", "middle", "high", "loose")
+    low, middle, high, loose = (sum(summed(m, f"{case}_gflop") for m in counted) for case in cases)
     if not low:
         return Unknown("no priced device has counters recorded that prove floating-point work")
     paid = Fraction(sum((c.dollars.paid_usd for m in counted for c in m if c.dollars), ZERO))
     per = {n: usd(paid * GFLOP_PER_EXAFLOP / n) for n in (low, middle, high)}
-    total = len(devices)
+    pointless = loose > LOOSE_RATIO * middle
     return WorkCost(
         low_usd=per[high],
-        middle_usd=per[middle],
+        middle_usd=Unknown(NO_POINT) if pointless else per[middle],
         high_usd=per[low],
-        exaflop=middle / GFLOP_PER_EXAFLOP,
+        exaflop=Unknown(NO_POINT) if pointless else middle / GFLOP_PER_EXAFLOP,
         gpus=len(counted),
-        words=f"all that was paid for {len(counted)} of {total} devices over the work their pipe counters prove",
+        words=f"all that was paid for {len(counted)} of {len(devices)} devices over the work their pipe counters prove",
     )
 
 

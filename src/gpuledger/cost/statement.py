@@ -200,9 +200,9 @@ class WorkCost:
     """Dollars for 10^18 floating-point operations really done: low, middle, high, by what the counters show."""
 
     low_usd: Decimal
-    middle_usd: Decimal
+    middle_usd: Decimal | Unknown
     high_usd: Decimal
-    exaflop: float
+    exaflop: float | Unknown
     gpus: int
     words: str
 

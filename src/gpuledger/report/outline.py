@@ -117,9 +117,11 @@ def load_outline(document: str) -> Outline:
 
 def _key_figure(kind: FigureKind, statement: object) -> KeyFigure:
     value: Any = field_of(statement, kind.field)
-    if isinstance(value, Unknown):
-        return KeyFigure(kind.label, str(value), "", kind.note, unknown=True)
     found = [field_of(statement, path) if path else None for path in (kind.low, kind.high)]
+    if isinstance(value, Unknown):
+        if any(end is None or isinstance(end, Unknown) for end in found):
+            return KeyFigure(kind.label, str(value), "", kind.note, unknown=True)
+        return KeyFigure(kind.label, " to ".join(write(end, kind.style) for end in found), "", kind.note)
     if isinstance(value, Bounds):
         return KeyFigure(kind.label, write(value, kind.style), "", kind.note)
     if isinstance(value, Range):

@@ -23,7 +23,7 @@ from gpuledger.cost.user_settings import Config
 from gpuledger.efficiency.naming import name_of
 from gpuledger.ledger.read.owners import space_name
 from gpuledger.live.focus.days import DayCharge
-from gpuledger.physics.evidence import ModelFacts
+from gpuledger.physics.evidence import LOOSE_RATIO, ModelFacts
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, PPM, Unknown, known, utc
 
 Row = dict[str, Any]
@@ -115,7 +115,9 @@ class Making:
         whole = sum(active.values())
         shares = {name: round(100 * ms / whole, 2) for name, ms in active.items()} if whole else None
         peak, counted = ModelFacts(day.of.device.gpu_model).peak_tflops, sums.get("counted_ms", 0)
-        realized = None if isinstance(peak, Unknown) or not counted else 100 * sums["middle_gflop"] / counted / peak
+        middle, loose = sums.get("middle_gflop", 0), sums.get("loose_gflop", 0)
+        realized = None if isinstance(peak, Unknown) or not counted else 100 * middle / counted / peak
+        realized = None if loose > LOOSE_RATIO * middle else realized
         return {
             "x_Evidence": shares and json.dumps(shares), "x_ObservedHours": sums.get("observed_ms", 0) / MS_PER_HOUR,
             "x_UtilizationPct": known(self.readings.util_pct(holder_of(day.of), at)), "x_RealizedSharePct": realized,

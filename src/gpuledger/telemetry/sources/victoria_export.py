@@ -2,7 +2,7 @@
 
 {"metric":{"__name__":"DCGM_FI_DEV_GPU_UTIL","UUID":"GPU-1"},"values":[45,46],"timestamps":[1768900000000,...]}
 
-One series per line, or several lines for a long one; times in ms; null where there is no value.
+One series per line, or several lines for a long one; times in ms; null where a value is missing.
 """
 
 from __future__ import annotations
