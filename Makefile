@@ -19,7 +19,7 @@ export PYTHONDONTWRITEBYTECODE :=
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
-$(STAMP): pyproject.toml $(LOCK)
+$(STAMP): pyproject.toml $(LOCK) hatch_build.py src/gpuledger/native/kernels.c
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "gpuledger needs Python 3.11 or newer; try: make PYTHON=python3.12"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep -o '^uv==[^ ]*' $(LOCK))"
@@ -148,9 +148,11 @@ bench-peers: $(STAMP) ## side by side with other tools: analysis, start-up, memo
 screenshots: $(STAMP) ## pictures of the dashboard for the documentation
 	$(BIN)/python benchmarks/screenshots.py
 
-wheel: $(STAMP) ## build the wheel and the source archive into dist/; the same commit gives the same bytes
+BUILD = SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
+wheel: $(STAMP) ## build the wheels (this machine's, and one for any) and the source archive into dist/; same commit, same bytes
 	@rm -rf dist
-	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist
+	GPULEDGER_NATIVE=on $(BUILD)
+	GPULEDGER_NATIVE=off $(BUILD) --wheel
 	@rm -f dist/.gitignore
 	@awk '/^uv==/{on=1} on{print} on&&!/\\$$/{exit}' $(LOCK) > dist/uv.lock
 	@cd dist && sha256sum *.whl *.tar.gz

@@ -3,6 +3,7 @@
 The rooms, each of which uses only those above it:
 
     errors, bounds, units, times, registry, settings, encode, answers   the ground floor: errors, units, plugins, JSON
+    native        sums over many rows, compiled where they were built
     catalog       facts as files: GPUs, models, offers, thresholds, each figure with its source
     telemetry     what a GPU reports: columns, sources, a synthetic fleet
     physics       what readings mean: states, work by pipe, behavior, causes

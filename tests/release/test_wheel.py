@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-BUILT_FROM = ("src", "pyproject.toml", "README.md", "LICENSE")
+BUILT_FROM = ("src", "pyproject.toml", "hatch_build.py", "README.md", "LICENSE")
 CONSUMER = """
 import gpuledger
 
@@ -35,7 +35,7 @@ def build(folder: Path, at: float) -> Path:
     for name in BUILT_FROM:
         source = ROOT / name
         if source.is_dir():
-            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, folder / name, ignore=shutil.ignore_patterns("__pycache__", "_kernels.so"))
         else:
             shutil.copy(source, folder / name)
     for file in folder.rglob("*"):

@@ -91,7 +91,7 @@ def plane(limits: Thresholds) -> Plane:
     pairs = [(util, pif) for util in (-1.0, *util_edges, None) for pif in (-1.0, *pif_edges, None)]
     rules = [frozenset(_columns_of(util, pif, limits)) for util, pif in pairs]
     kinds = list(dict.fromkeys(rules))
-    kind = np.array([kinds.index(rule) for rule in rules], dtype=np.int64)
+    kind = np.array([kinds.index(rule) for rule in rules], dtype=np.uint8)
     holds = {c: np.flatnonzero([c in k for k in kinds]) for c in columns}
     return Plane(util_edges, pif_edges, kind, holds)
 
@@ -108,16 +108,4 @@ def _columns_of(util: float | None, pif: float | None, limits: Thresholds) -> li
             out.append("active_pif_ms")
         if is_bottleneck(util, pif, limits):
             out.append("bottleneck_ms")
-    return out
-
-
-def place(values: np.ndarray | None, edges: tuple[float, ...], silent: bool, n: int) -> np.ndarray:
-    """Each value's cell along one axis; the last cell is for what is not known."""
-    if values is None:
-        return np.full(n, len(edges) + 1, dtype=np.int8)
-    out = np.zeros(n, dtype=np.int8)
-    for edge in edges:
-        out += (values >= edge).view(np.int8)
-    if silent:
-        out[np.isnan(values)] = len(edges) + 1
     return out

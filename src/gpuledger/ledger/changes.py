@@ -13,8 +13,9 @@ import numpy as np
 
 from gpuledger.lake.batch import Batch
 from gpuledger.ledger.grouping import Grouped
-from gpuledger.ledger.measures import Sums, whole
+from gpuledger.ledger.measures import Sums
 from gpuledger.ledger.spans import Edge, Stamps, share_out
+from gpuledger.native.line_sums import whole
 
 ERRORS = {
     "pcie_replays": "pcie_replays",
@@ -61,7 +62,7 @@ def _gain(name: str, now: np.ndarray, then: np.ndarray) -> np.ndarray:
 
 def _count(sums: Sums, column: str, at: np.ndarray, gain: np.ndarray, stamps: Stamps, grouped: Grouped) -> None:
     """Add gains at a few instants to the line of the first piece of their first row."""
-    out = sums.out.setdefault(column, np.zeros(len(sums.rows.starts)))
+    out = sums.out.setdefault(column, np.zeros(len(sums.observed)))
     at, gain = at[gain > 0], gain[gain > 0]
     if len(at):
         line = grouped.lines_opened(at if stamps.row is None else stamps.row[at])
@@ -78,12 +79,12 @@ def add_energy(
     full: np.ndarray,
 ) -> None:
     """Add energy: counted where the counter ran on, else power x time; and the time it is known for."""
-    rows, out = sums.rows, sums.out
+    rows, ms = sums.lines, sums.lines.ms
     now = batch.numbers("energy_mj")
-    power = rows.get("power_w")
+    power = sums.rows.get("power_w")
     if now is None:
-        rest = np.arange(len(rows.ms))
-        energy = np.full(len(rows.ms), np.nan)
+        rest = np.arange(len(ms))
+        energy = np.full(len(ms), np.nan)
     else:
         gain, good = _counted(stamps.of(now), stamps, edges, batch.devices)
         if stamps.owners is not None:
@@ -96,11 +97,16 @@ def add_energy(
             gain = grouped.ordered(share_out(gain.astype(np.int64), start, full, grouped.pieces))
         energy = gain.astype(np.float64, copy=False)
         rest = np.flatnonzero(~grouped.of(good)) if not good.all() else np.zeros(0, dtype=np.int64)
-    energy[rest] = np.nan if power is None else whole(whole(power[rest], 1e3) * rows.ms[rest], 1e-3)
+    if len(rest):
+        sample = rest if rows.row is None else rows.row[rest]
+        energy[rest] = np.nan if power is None else whole(whole(power[sample], 1e3) * ms[rest], 1e-3)
     silent = rest[np.isnan(energy[rest])]
     energy[silent] = 0.0
     sums.put("energy_mj", energy)
-    out["energy_ms"] = sums.without(silent)
+    sums.out["energy_ms"] = sums.observed
+    if len(silent):
+        lost = np.bincount(grouped.line[silent], ms[silent], len(sums.observed))
+        sums.out["energy_ms"] = np.asarray(sums.observed - lost)
 
 
 def _counted(

@@ -13,8 +13,8 @@ from functools import cached_property
 import numpy as np
 
 from gpuledger.lake.batch import Batch
-from gpuledger.ledger import measures
 from gpuledger.ledger.spans import Pieces
+from gpuledger.native.line_sums import whole
 from gpuledger.units import PPM
 
 
@@ -23,16 +23,20 @@ class Grouped:
     """Pieces with each line's together, those of a line in order of time.
 
     `pieces` stay in order of device and time; `order` is where each is found there (None: they stand together already).
-    `line` is the line of each piece and `starts` where lines start, both in the new order; `runs` is where runs of
-    pieces of one line start in the old order, `run_line` the line of each.
+    `starts` is where lines start in the new order; `runs` is where runs of pieces of one line start in the old order,
+    `run_line` the line of each.
     """
 
     pieces: Pieces
     order: np.ndarray | None
-    line: np.ndarray
     starts: np.ndarray
     runs: np.ndarray
     run_line: np.ndarray
+
+    @cached_property
+    def line(self) -> np.ndarray:
+        """The line of each piece, in the new order."""
+        return np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=len(self.pieces.ms)))
 
     @cached_property
     def row(self) -> np.ndarray | None:
@@ -82,7 +86,7 @@ class Grouped:
     @property
     def last(self) -> np.ndarray:
         """The last piece of each line, in order of time."""
-        ends = np.append(self.starts[1:], len(self.line)) - 1
+        ends = np.append(self.starts[1:], len(self.pieces.ms)) - 1
         return ends if self.order is None else self.order[ends]
 
 
@@ -110,8 +114,7 @@ def by_line(pieces: Pieces, batch: Batch, kind: np.ndarray) -> Grouped:
     opens = np.diff(code[together], prepend=-1) != 0
     run_line[together] = np.cumsum(opens) - 1
     starts = (np.cumsum(lengths) - lengths)[opens]
-    line = np.repeat(np.arange(len(starts)), np.diff(starts, append=size))
-    return Grouped(pieces, order, line, starts, runs, run_line)
+    return Grouped(pieces, order, starts, runs, run_line)
 
 
 def _heads(starts: np.ndarray, pieces: Pieces, batch: Batch) -> np.ndarray:
@@ -140,7 +143,7 @@ def _run_codes(values: np.ndarray, factor: float) -> tuple[np.ndarray | None, in
     if (blank := np.isnan(values)).any():
         values = np.where(blank, -1.0, values)
     heads = np.flatnonzero(np.append(True, values[1:] != values[:-1]))
-    found, codes = np.unique(measures.whole(values[heads], factor), return_inverse=True)
+    found, codes = np.unique(whole(values[heads], factor), return_inverse=True)
     if len(found) == 1:
         return None, 1
     return np.repeat(codes.reshape(-1), np.diff(heads, append=len(values))), len(found)

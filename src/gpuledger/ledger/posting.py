@@ -22,6 +22,7 @@ from gpuledger.ledger.grouping import Grouped, by_line, kinds
 from gpuledger.ledger.measures import PIPES, Rows, Sums
 from gpuledger.ledger.spans import Clip, Edge, Stamps, cut_at_hours, shared_out, stamps_of
 from gpuledger.ledger.spells import find_waits
+from gpuledger.native.line_sums import LineRows
 from gpuledger.physics.mending import FINE_STEP_MS, mend
 from gpuledger.physics.row_facts import RowFacts
 from gpuledger.physics.states import LABELS, State, credible, judge, ppm
@@ -126,18 +127,18 @@ def _post_block(
     if not len(pieces.ms):
         return None
     grouped = by_line(pieces, batch, kinds(state, readings, limit_w))
-    rows = Rows(readings, silent, grouped.of, grouped.ordered_ms(), grouped.starts, grouped.line, grouped.of(limit_w))
-    sums = Sums(rows)
+    by_line_rows = LineRows.of(grouped.row, grouped.ordered_ms(), grouped.starts)
+    sums = Sums(Rows(readings, silent, by_line_rows, grouped.samples, limit_w))
     measures.add_efficiency(sums, limits)
     measures.add_counters(sums)
-    measures.add_pipes(sums, lambda: grouped.of(facts.rated_mhz))
+    measures.add_pipes(sums, lambda: facts.rated_mhz)
     measures.add_heat(sums)
     sums.out["state"] = state[grouped.samples]
-    measures.add_states(sums, lambda: grouped.of(judged.memory), judged.busy)
+    measures.add_states(sums, judged.memory, judged.busy)
     if waits is not None:
-        here = grouped.of(state) == State.WAIT
-        opens = grouped.opening(stamps.per_row(waits.opens))
-        measures.add_waits(sums, here, grouped.of(stamps.per_row(waits.length)), opens & here)
+        here = state == State.WAIT
+        opens = grouped.opening(stamps.per_row(waits.opens) & here)
+        measures.add_waits(sums, here, stamps.per_row(waits.length), opens)
     add_errors(sums, batch, stamps, after, grouped)
     add_energy(sums, batch, stamps, after, grouped, start, full)
     _add_keys(sums, batch, grouped, stamps)
@@ -176,15 +177,15 @@ def _add_keys(sums: Sums, batch: Batch, grouped: Grouped, stamps: Stamps) -> Non
     if batch.copies is not None:
         sums.put("samples", grouped.opening(~batch.copies).astype(np.float64))
     elif pieces.opens is None:
-        out["samples"] = np.diff(starts, append=len(rows.ms))
+        out["samples"] = np.diff(starts, append=len(pieces.ms))
     else:
         sums.put("samples", grouped.ordered(pieces.opens).astype(np.float64))
     out["first_ms"], out["last_ms"] = pieces.low_ms[grouped.first], pieces.high_ms[grouped.last]
     out["observed_ms"] = sums.observed
     if stamps.row is not None:
-        sums.put("shared_ms", rows.ms * grouped.of(_with_others(batch, stamps)))
+        out["shared_ms"] = sums.time_of(_with_others(batch, stamps))
     out["hour_ms"], out["grain_ms"] = pieces.hour[grouped.first] * MS_PER_HOUR, np.full(len(starts), MS_PER_HOUR)
-    out["limit_mw"] = np.rint(rows.limit_w[starts] * 1e3)
+    out["limit_mw"] = np.rint(rows.limit_w[grouped.samples] * 1e3)
     if (share := rows.readings.get("slice_ratio")) is not None:
         out["slice_ppm"] = ppm(share[grouped.samples])
 

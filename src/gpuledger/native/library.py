@@ -1,0 +1,48 @@
+"""Where is the compiled library, and does it fit this version?
+
+`hatch_build.py` compiles `kernels.c` when the package is built or installed from source and a C compiler is there.
+Without the library everything runs in numpy, with the same digits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+NAME = "_kernels.so"
+VERSION = 1  # as kernels.c says
+_OFF = "GPULEDGER_NATIVE"
+
+
+@cache
+def library() -> ctypes.CDLL | None:
+    """The library; None where it was not built, is of another version, or GPULEDGER_NATIVE=off says so."""
+    if os.environ.get(_OFF) == "off":
+        return None
+    try:
+        found = ctypes.CDLL(str(Path(__file__).with_name(NAME)))
+        return found if found.gpuledger_version() == VERSION else None
+    except (OSError, AttributeError):  # not built, built for another machine, or of another time
+        return None
+
+
+def call(name: str, *arguments: Any) -> bool:
+    """Call a function of the library with arrays, numbers and None; whether there is a library to call."""
+    found = library()
+    if found is None:
+        return False
+    found[name](*(_argument(value) for value in arguments))
+    return True
+
+
+def _argument(value: Any) -> Any:
+    if value is None:
+        return None
+    if isinstance(value, np.ndarray):
+        return ctypes.c_void_p(value.__array_interface__["data"][0])
+    return ctypes.c_double(value) if isinstance(value, float) else ctypes.c_int64(value)

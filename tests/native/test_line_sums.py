@@ -1,0 +1,164 @@
+"""Do the compiled sums, the same sums in numpy, and sums by hand agree to the last digit?"""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuledger.native import library, line_sums
+from gpuledger.native.line_sums import LineRows, bins_of, places
+
+TYPES = st.sampled_from([np.float32, np.float64])
+
+
+@pytest.fixture(params=["compiled", "numpy"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "numpy":
+        monkeypatch.setattr(line_sums, "call", lambda *_: False)
+    elif library.library() is None:
+        pytest.skip("built without a C compiler")
+    return str(request.param)
+
+
+@st.composite
+def rows_of_lines(draw: st.DrawFn) -> tuple[LineRows, int]:
+    """Pieces of lines: contiguous or in another order, of equal or other lengths of time; and how many samples."""
+    lengths = draw(st.lists(st.integers(1, 40), min_size=1, max_size=8))
+    n = sum(lengths)
+    starts = np.cumsum([0, *lengths[:-1]])
+    row = draw(st.none() | st.permutations(range(n)))
+    ms = (
+        np.full(n, 1000.0)
+        if draw(st.booleans())
+        else np.array(draw(st.lists(st.integers(0, 9000), min_size=n, max_size=n)))
+    )
+    return LineRows.of(None if row is None else np.array(row), ms.astype(np.float64), starts), n
+
+
+def readings(draw: st.DrawFn, n: int, top: float = 1.0) -> np.ndarray:
+    kind = draw(TYPES)
+    cells = st.floats(0, top, width=32) | st.just(math.nan)
+    return np.array(draw(st.lists(cells, min_size=n, max_size=n)), dtype=kind)
+
+
+def of_lines(rows: LineRows) -> list[list[int]]:
+    ends = [*rows.starts[1:].tolist(), len(rows.ms)]
+    return [list(range(a, b)) for a, b in zip(rows.starts.tolist(), ends, strict=True)]
+
+
+def sample(rows: LineRows, piece: int) -> int:
+    return piece if rows.row is None else int(rows.row[piece])
+
+
+def by_hand(values: np.ndarray, factor: float, place: int) -> float:
+    return round(float(values[place]) * factor)  # half to even, as everywhere
+
+
+@given(st.data())
+def test_levels_are_whole_values_over_time(data: st.DataObject) -> None:
+    rows, n = data.draw(rows_of_lines())
+    values = readings(data.draw, n)
+    mask = data.draw(st.none() | st.lists(st.booleans(), min_size=n, max_size=n).map(np.array))
+    lines = len(rows.starts)
+    caps = st.lists(st.integers(0, 10**6).map(float) | st.just(math.nan), min_size=lines, max_size=lines)
+    cap = data.draw(st.none() | caps.map(np.array))
+    total, known = rows.levels(values, 1e6, mask=mask, cap=cap)
+    for k, pieces in enumerate(of_lines(rows)):
+        counted = [
+            i
+            for i in pieces
+            if not math.isnan(values[sample(rows, i)])
+            and (mask is None or mask[sample(rows, i)])
+            and (cap is None or not math.isnan(cap[k]))
+        ]
+        most = math.inf if cap is None else cap[k]
+        assert known[k] == sum(rows.ms[i] for i in counted)
+        assert total[k] == sum(min(by_hand(values, 1e6, sample(rows, i)), most) * rows.ms[i] for i in counted)
+
+
+@given(st.data())
+def test_products_count_where_both_are_known(data: st.DataObject) -> None:
+    rows, n = data.draw(rows_of_lines())
+    values, others = readings(data.draw, n), readings(data.draw, n, 2000.0)
+    total = rows.products(values, others, 1e6)
+    for k, pieces in enumerate(of_lines(rows)):
+        said = [(i, sample(rows, i)) for i in pieces]
+        said = [(i, at) for i, at in said if not math.isnan(values[at]) and not math.isnan(others[at])]
+        assert total[k] == sum(by_hand(values, 1e6, at) * by_hand(others, 1, at) * rows.ms[i] for i, at in said)
+
+
+@given(st.data())
+def test_the_highest_is_of_what_is_known(data: st.DataObject) -> None:
+    rows, n = data.draw(rows_of_lines())
+    values = readings(data.draw, n, 2.0**40)
+    found = rows.highest(values)
+    assert found.dtype == values.dtype
+    for k, pieces in enumerate(of_lines(rows)):
+        said = [float(v) for i in pieces if not math.isnan(v := values[sample(rows, i)])]
+        assert found[k] == max(said) if said else math.isnan(found[k])
+
+
+@given(st.data())
+def test_times_by_code_add_up_to_the_time_of_the_line(data: st.DataObject) -> None:
+    rows, n = data.draw(rows_of_lines())
+    width = data.draw(st.integers(1, 30))
+    code = np.array(data.draw(st.lists(st.integers(0, width - 1), min_size=n, max_size=n)), dtype=np.uint8)
+    table = rows.times(code, width)
+    assert table.shape == (width, len(rows.starts))
+    for k, pieces in enumerate(of_lines(rows)):
+        for c in range(width):
+            assert table[c, k] == sum(rows.ms[i] for i in pieces if code[sample(rows, i)] == c)
+
+
+@given(st.data(), st.lists(st.floats(0, 1), max_size=9).map(lambda e: tuple(sorted(e))))
+def test_a_place_is_the_number_of_edges_reached(data: st.DataObject, edges: tuple[float, ...]) -> None:
+    values = readings(data.draw, data.draw(st.integers(1, 50)))
+    found = places(values, edges, len(values))
+    for value, place in zip(values, found, strict=True):
+        reached = sum(value >= values.dtype.type(e) for e in edges)
+        assert place == (len(edges) + 1 if math.isnan(value) else reached)
+    assert (places(None, edges, 3) == len(edges) + 1).all()
+
+
+@given(st.data(), st.integers(1, 40))
+def test_a_bin_holds_its_share_of_the_range(data: st.DataObject, bins: int) -> None:
+    values = readings(data.draw, data.draw(st.integers(1, 50)), 1.5)
+    for value, found in zip(values, bins_of(values, bins), strict=True):
+        assert found == (bins if math.isnan(value) else min(int(value * values.dtype.type(bins)), bins - 1))
+
+
+def test_a_pencil_case() -> None:
+    """Two lines: 10 s at 50 % and 10 s at 100 %, then 5 s not known."""
+    rows = LineRows.of(None, np.array([10_000.0, 10_000.0, 5_000.0]), np.array([0, 2]))
+    total, known = rows.levels(np.array([0.5, 1.0, math.nan], np.float32), 100.0)
+    assert total.tolist() == [1_500_000.0, 0.0]
+    assert known.tolist() == [20_000.0, 0.0]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_it_is_built_where_there_is_a_compiler_and_can_be_turned_off() -> None:
+    said = "from gpuledger.native.library import library; print(library() is not None)"
+    for wish, built in (("", "True"), ("off", "False")):
+        done = subprocess.run(
+            [sys.executable, "-c", said], check=True, capture_output=True, text=True,
+            env=os.environ | {"GPULEDGER_NATIVE": wish},
+        )  # fmt: skip
+        assert done.stdout.strip() == built
+
+
+def test_a_library_of_another_version_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(library, "VERSION", library.VERSION + 1)
+    library.library.cache_clear()
+    try:
+        assert library.library() is None
+    finally:
+        monkeypatch.undo()
+        library.library.cache_clear()
