@@ -97,13 +97,14 @@ def cores() -> int:
 
 
 class Workers:
-    """Processes that wait for work; they start at once, and load what they need while the first task is made up."""
+    """This process and others that wait for work; those start at once, and load while the first task is made up."""
 
     def __init__(self, count: int) -> None:
+        """`count`: how many work at once, this process among them: it has loaded all it needs already."""
         command, alone = [sys.executable, "-m", "gpuledger.lake.processes"], os.environ | ALONE
         self._workers = [
             subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=alone)  # noqa: S603
-            for _ in range(count)
+            for _ in range(count - 1)
         ]
         self._given_up = False
 
@@ -121,7 +122,7 @@ class Workers:
             worker.wait()
 
     def __len__(self) -> int:
-        return len(self._workers)
+        return len(self._workers) + 1
 
     def run(self, work: Callable[[T, Progress], D], tasks: Sequence[T], progress: Progress) -> Iterator[tuple[int, D]]:
         """Do the tasks; what is done comes with its task's number, in any order."""
@@ -134,14 +135,10 @@ class Workers:
             thread.start()
         missing = len(tasks)
         try:
-            while missing:
-                answer = answers.get()
-                if answer.error or answer.task >= 0:
-                    done = done_by(answer, work)
-                    missing -= 1
-                    yield answer.task, done
-                else:
-                    progress(answer.stage, answer.rows)
+            for answer in _all_answers(work, waiting, answers, missing, progress):
+                done = done_by(answer, work)
+                missing -= 1
+                yield answer.task, done
         finally:
             if missing:  # given up: what still runs is of no use
                 self._given_up = True
@@ -151,6 +148,48 @@ class Workers:
                     worker.kill()
             for thread in threads:
                 thread.join()
+
+
+class _Failed(Exception):
+    """Another worker failed, so that what this process is doing is of no use."""
+
+
+def _all_answers(
+    work: Callable[[T, Progress], D],
+    waiting: Queue[tuple[int, T]],
+    answers: Queue[Answer],
+    missing: int,
+    progress: Progress,
+) -> Iterator[Answer]:
+    """What the workers answer to some tasks, and this process, which takes some of them itself."""
+    held: list[Answer] = []
+
+    def hear(*, wait: bool) -> None:
+        """Pass on what was said meanwhile; answers are held until this process is done with its own task."""
+        with contextlib.suppress(Empty):
+            while True:
+                answer = answers.get(block=wait)
+                if answer.error or answer.task >= 0:
+                    held.append(answer)
+                    return
+                progress(answer.stage, answer.rows)
+
+    def meanwhile(stage: str, rows: int) -> None:
+        progress(stage, rows)
+        hear(wait=False)
+        if any(answer.error for answer in held):
+            raise _Failed
+
+    while missing:
+        with contextlib.suppress(Empty, _Failed):
+            number, task = waiting.get_nowait()
+            held.append(msgspec.structs.replace(carried_out(Order.of(work, task), meanwhile), task=number))
+        if not held:
+            hear(wait=True)
+        for answer in sorted(held, key=lambda a: not a.error):
+            missing -= 1
+            yield answer
+        held.clear()
 
 
 def _serve(
