@@ -1,7 +1,7 @@
-/* Sums over the rows of lines, each in one pass.
+/* Sums over the rows of lines, and readings made ready for them, each in one pass.
  *
- * `gpuledger.native.line_sums` says what each function adds up, in numpy, and uses these where they were compiled. They
- * must agree with it to the last digit: every amount is a whole number below 2^53, so the order of adding is free, and
+ * `gpuledger.native.line_sums` says what each sum is, in numpy, and uses these where they were compiled. They must agree
+ * with it to the last digit: every amount is a whole number below 2^53, so the order of adding is free, and
  * nothing else may be rounded otherwise (no fused multiply-add, no fast math).
  *
  * Of n pieces, piece i is of sample row[i] (row NULL: of sample i) and stands for ms[i] (ms NULL: each for 1). Line k has
@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#define VERSION 1
+#define VERSION 2
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define WIDE __attribute__((target_clones("avx2", "default")))
@@ -167,3 +167,36 @@ PLACES(places_f64, double)
     }
 BINS(bins_f32, float)
 BINS(bins_f64, double)
+
+/* out: (value + offset) * multiply / divide as a column holds it. Where `valid` (a bitmap, NULL: all are) says that a
+ * value is missing, out is 0. Returns how many values need a closer look: not finite, from `blank_from` on, out of
+ * bounds, or too large for float64 to hold every whole number. */
+#define WHOLE_BELOW 9007199254740992.0 /* 2^53 */
+#define FIT(NAME, T, O, MADE)                                                                                          \
+    WIDE int64_t NAME(const T *values, const uint8_t *valid, int64_t n, double offset, double multiply, double divide,  \
+                      double blank_from, double low, double high, O *out) {                                            \
+        int64_t odd = 0;                                                                                               \
+        for (int64_t i = 0; i < n; i++) {                                                                              \
+            double raw = (double)values[i], x = raw;                                                                   \
+            x = offset != 0 ? x + offset : x;                                                                          \
+            x = multiply != 1 ? x * multiply : x;                                                                      \
+            x = divide != 1 ? x / divide : x;                                                                          \
+            int fine = (raw < blank_from) & (x >= low) & (x <= high) & (fabs(raw) < WHOLE_BELOW) &                     \
+                       (fabs(x) < WHOLE_BELOW);                                                                        \
+            if (valid) {                                                                                               \
+                int there = valid[i >> 3] >> (i & 7) & 1;                                                              \
+                fine |= !there;                                                                                        \
+                x = there ? x : 0;                                                                                     \
+            }                                                                                                          \
+            x = fine ? x : 0;                                                                                          \
+            odd += !fine;                                                                                              \
+            out[i] = (O)MADE(x);                                                                                       \
+        }                                                                                                              \
+        return odd;                                                                                                    \
+    }
+FIT(fit_f64_f32, double, float, )
+FIT(fit_f64_f64, double, double, )
+FIT(fit_f64_i64, double, int64_t, rint)
+FIT(fit_i64_f32, int64_t, float, )
+FIT(fit_i64_f64, int64_t, double, )
+FIT(fit_i64_i64, int64_t, int64_t, rint)

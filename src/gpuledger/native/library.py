@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 NAME = "_kernels.so"
-VERSION = 1  # as kernels.c says
+VERSION = 2  # as kernels.c says
 _OFF = "GPULEDGER_NATIVE"
 
 
@@ -31,13 +31,14 @@ def library() -> ctypes.CDLL | None:
         return None
 
 
-def call(name: str, *arguments: Any) -> bool:
-    """Call a function of the library with arrays, numbers and None; whether there is a library to call."""
+def call(name: str, *arguments: Any) -> int | None:
+    """What a function of the library counts, called with arrays, numbers and None; None where there is no library."""
     found = library()
     if found is None:
-        return False
-    found[name](*(_argument(value) for value in arguments))
-    return True
+        return None
+    function = found[name]
+    function.restype = ctypes.c_int64
+    return int(function(*(_argument(value) for value in arguments)))
 
 
 def _argument(value: Any) -> Any:

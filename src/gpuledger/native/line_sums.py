@@ -41,7 +41,7 @@ class LineRows:
         """Whole amounts by piece, line by line."""
         total = np.empty(len(self.starts))
         name, amounts = _typed("levels", amounts)
-        if call(name, amounts, None, None, None, None, *self._lines, 1.0, total, None):
+        if call(name, amounts, None, None, None, None, *self._lines, 1.0, total, None) is not None:
             return total
         return np.asarray(np.add.reduceat(amounts, self.starts, dtype=np.float64))
 
@@ -63,7 +63,7 @@ class LineRows:
         """
         total, known = np.empty(len(self.starts)), np.empty(len(self.starts))
         name, values = _typed("levels", values)
-        if call(name, values, self.row, _bytes(mask), self._ms, cap, *self._lines, factor, total, known):
+        if call(name, values, self.row, _bytes(mask), self._ms, cap, *self._lines, factor, total, known) is not None:
             return self._timed(total), self._timed(known)
         level = self.spread(whole(values, factor))
         if cap is not None:
@@ -79,7 +79,7 @@ class LineRows:
             values, others = values.astype(np.float64), others.astype(np.float64)
         total = np.empty(len(self.starts))
         (name, values), (_, others) = _typed("products", values), _typed("products", others)
-        if call(name, values, others, self.row, self._ms, *self._lines, factor, total):
+        if call(name, values, others, self.row, self._ms, *self._lines, factor, total) is not None:
             return self._timed(total)
         return self.over_time(np.nan_to_num(self.spread(whole(values, factor) * whole(others))))
 
@@ -87,7 +87,7 @@ class LineRows:
         """The largest value of each line, NaN where none is known."""
         name, values = _typed("highest", values)
         out = np.empty(len(self.starts), values.dtype)
-        if call(name, values, self.row, *self._lines, out):
+        if call(name, values, self.row, *self._lines, out) is not None:
             return out
         return np.asarray(np.fmax.reduceat(self.spread(values), self.starts))
 
@@ -95,7 +95,7 @@ class LineRows:
         """The time of each code, as a table of codes x lines; `code`: by sample, a byte below `width`."""
         lines = len(self.starts)
         out = np.empty((lines, width))
-        if call("times_by_code", _bytes(code), self.row, self._ms, *self._lines, width, out):
+        if call("times_by_code", _bytes(code), self.row, self._ms, *self._lines, width, out) is not None:
             return self._timed(out).T
         flat = self.spread(code) * np.int64(lines) + np.repeat(
             np.arange(lines), np.diff(self.starts, append=len(self.ms))
@@ -126,7 +126,7 @@ def places(values: np.ndarray | None, edges: tuple[float, ...], n: int) -> np.nd
         return np.full(n, len(edges) + 1, dtype=np.uint8)
     out = np.empty(n, dtype=np.uint8)
     name, values = _typed("places", values)
-    if call(name, values, np.array(edges), len(edges), n, out):
+    if call(name, values, np.array(edges), len(edges), n, out) is not None:
         return out
     out[:] = np.where(np.isnan(values), len(edges) + 1, 0)
     for edge in edges:
@@ -138,7 +138,7 @@ def bins_of(shares: np.ndarray, bins: int) -> np.ndarray:
     """The bin of each share among equal ones, the last for all above; `bins` where it is not known."""
     out = np.empty(len(shares), dtype=np.uint8)
     name, shares = _typed("bins", shares)
-    if call(name, shares, bins, len(shares), out):
+    if call(name, shares, bins, len(shares), out) is not None:
         return out
     blank = np.isnan(shares)
     out[:] = np.minimum(np.where(blank, shares.dtype.type(0), shares) * bins, bins - 1).astype(np.uint8)

@@ -9,6 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gpuledger.native.fitting import Fit, fitted
+from gpuledger.telemetry import schema
 from gpuledger.telemetry.mapping import ValueRule, factor
 from gpuledger.telemetry.measures import SAME, Factor, factor_of, is_unit
 
@@ -39,6 +41,15 @@ def as_python(column: pa.Array) -> list[Any]:
     except (OverflowError, ValueError):
         plain = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
         return plain.view(pa.int64()).to_pylist()
+
+
+def quickly(raw: pa.Array, rule: ValueRule, blank_from: float, column: schema.Column) -> pa.Array | None:
+    """The readings of a column of numbers of which all are in order; None where they need a closer look."""
+    if rule.parse or column.min is None or column.max is None:
+        return None
+    by = factor(rule)
+    wanted = Fit(by.offset, by.multiply, by.divide, blank_from, column.min, column.max)
+    return fitted(raw, wanted, column.arrow())
 
 
 def numbers(raw: pa.Array, rule: ValueRule, blank_from: float, blank_text: pa.Array) -> Numbers:

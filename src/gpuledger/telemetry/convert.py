@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from gpuledger.catalog.gpus.mig import compute_slices
 from gpuledger.telemetry import schema
-from gpuledger.telemetry.cells import as_python, numbers
+from gpuledger.telemetry.cells import as_python, numbers, quickly
 from gpuledger.telemetry.labels import Used, label, read_labels
 from gpuledger.telemetry.mapping import Bound
 from gpuledger.telemetry.stamps import Fault as StampFault
@@ -130,6 +130,8 @@ def _reading(
     """One reading in the schema's unit and type; rows whose cell cannot be it are noted."""
     source, rule = bound.values[column]
     raw, blank_text = batch.column(source), pa.array(bound.mapping.blank_text, pa.string())
+    if (quick := quickly(raw, rule, bound.mapping.blank_from, schema.columns()[column])) is not None:
+        return quick
     if rule.parse:
         values, text = _PARSERS[rule.parse](label(raw, blank_text), models, notes)
         unit = None

@@ -1,0 +1,40 @@
+"""How does a column of numbers get to the unit, type and bounds of the schema in one pass, if all of it is in order?"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from gpuledger.native.library import call
+
+_FROM = {pa.float64(): ("f64", np.float64), pa.int64(): ("i64", np.int64)}
+_INTO = {pa.float32(): ("f32", np.float32), pa.float64(): ("f64", np.float64), pa.int64(): ("i64", np.int64)}
+
+
+class Fit(NamedTuple):
+    """(number + offset) x multiply / divide, of numbers below `blank_from`; what comes out is from `low` to `high`."""
+
+    offset: float
+    multiply: float
+    divide: float
+    blank_from: float
+    low: float
+    high: float
+
+
+def fitted(raw: pa.Array, by: Fit, into: pa.DataType) -> pa.Array | None:
+    """The numbers as a column of the schema holds them; None where some need a closer look, or nothing is compiled."""
+    if raw.type not in _FROM or not len(raw) or (raw.null_count and raw.offset):
+        return None
+    (source, cells), (target, kind) = _FROM[raw.type], _INTO[into]
+    validity, numbers = raw.buffers()
+    values = np.frombuffer(numbers, cells)[raw.offset : raw.offset + len(raw)]
+    valid = np.frombuffer(validity, np.uint8) if raw.null_count else None
+    out = np.empty(len(raw), kind)
+    odd = call(f"fit_{source}_{target}", values, valid, len(raw), *map(float, by), out)
+    if odd is None or odd:
+        return None
+    kept = validity if raw.null_count else None
+    return pa.Array.from_buffers(into, len(raw), [kept, pa.py_buffer(out)], raw.null_count)
