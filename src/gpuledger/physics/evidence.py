@@ -113,14 +113,15 @@ def conditions(sums: Sums, rows: np.ndarray, gpu: Gpu) -> Conditions:
     def mean(name: str) -> np.ndarray:
         return _over(sums[f"{name}_ppm_ms"][rows], sums[f"{name}_ms"][rows])
 
-    tensor, sm, slots = mean("tensor"), mean("sm"), mean("occupancy")
+    tensor, sm, slots, dram = mean("tensor"), mean("sm"), mean("occupancy"), mean("dram")
     capped = _over(sums["tensor_capped_ppm_ms"][rows], sums["tensor_ppm_ms"][rows])
     return Conditions(
         np.where(sums["throttle_ms"][rows] > 0, capped, np.nan),
         _over(tensor, sm),
         _over(slots, sm),
         np.isin(sums["state"][rows], THIN_STATES),
-        _intensity(tensor, mean("dram"), _clock_mhz(sums, rows, gpu), gpu),
+        _intensity(tensor, dram, _clock_mhz(sums, rows, gpu), gpu),
+        _over(dram, sm),
     )
 
 

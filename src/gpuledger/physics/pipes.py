@@ -60,6 +60,10 @@ class _Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     filled_issue_ratio: float
     filled_from_ratio: float
     unfilled_loss_ratio: float
+    slots_weight: float
+    memory_weight: float
+    accounted_from_ratio: float
+    unaccounted_loss_ratio: float
     unaligned_issue_ratio: float
     unaligned_low_ratio: float
     loose_below_ratio: float
@@ -110,6 +114,7 @@ class Conditions:
     slots       warp slots filled, over SM activity
     thin        whether it works on products of few rows
     intensity   FLOP at full issue over bytes of memory traffic
+    memory      memory interface activity over SM activity
     """
 
     capped: Values = math.nan
@@ -117,6 +122,7 @@ class Conditions:
     slots: Values = math.nan
     thin: Values = False
     intensity: Values = math.nan
+    memory: Values = math.nan
 
 
 @dataclass(frozen=True)
@@ -213,8 +219,7 @@ def _issue(gpu: Gpu, seen: Conditions, notes: list[str]) -> Edges:
     middle = np.where(no_cap, general.middle, capped * own.capped_issue_ratio + (1 - capped) * own.free_issue_ratio)
     partly = ~np.isnan(saturation) & ~_saturated(gpu, seen)
     filled = np.where(saturation < own.sparse_below_ratio, own.sparse_low_ratio, own.fill_low_ratio)
-    missing = np.maximum(own.filled_from_ratio - saturation - np.asarray(seen.slots), 0.0)
-    explained = own.filled_issue_ratio - own.unfilled_loss_ratio * missing
+    explained = _explained(own, seen)
     middle = np.where(partly & ~np.isnan(explained), explained, middle)
     low = np.where(partly, np.fmin(filled, _BELOW_MIDDLE * middle), low)
     odd = partly & _bare(own, seen) & (saturation >= own.sparse_below_ratio)
@@ -224,6 +229,16 @@ def _issue(gpu: Gpu, seen: Conditions, notes: list[str]) -> Edges:
         low, middle = np.where(few, thin.low_ratio, low), np.where(few, thin.middle_ratio, middle)
     loose = _loose(gpu, seen)
     return np.where(loose, own.loose_low_ratio, low), np.where(loose, own.loose_middle_ratio, middle), general.high
+
+
+def _explained(own: _Tensor, seen: Conditions) -> Values:
+    """The share of its FLOPs a partly used pipe does, by what busy SMs are seen to do; NaN where that is not known."""
+    saturation, slots, memory = (np.asarray(v) for v in (seen.saturation, seen.slots, seen.memory))
+    unfilled = np.maximum(own.filled_from_ratio - saturation - slots, 0.0)
+    accounted = saturation + own.slots_weight * slots + own.memory_weight * memory
+    missing = np.maximum(own.accounted_from_ratio - accounted, 0.0)
+    by_memory = own.free_issue_ratio - own.unaccounted_loss_ratio * missing
+    return np.where(np.isnan(memory), own.filled_issue_ratio - own.unfilled_loss_ratio * unfilled, by_memory)
 
 
 def _loose(gpu: Gpu, seen: Conditions) -> Values:
