@@ -6,9 +6,12 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from types import FunctionType
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class _NoPandas:
@@ -51,6 +54,38 @@ def keep_memory() -> None:
     with suppress(AttributeError, OSError, TypeError):  # another C library, or none that can be named
         for option in (_MMAP_FROM, _TRIM_ABOVE):
             ctypes.CDLL(None).mallopt(option, _LARGE)
+
+
+# Libraries of linear algebra start a thread per core when they are loaded, which waits for work by spinning.
+ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+
+
+def calculate_alone() -> None:
+    """Let a library of linear algebra that is loaded later have no threads of its own, unless the user set them."""
+    for name, threads in ONE_THREAD.items():
+        os.environ.setdefault(name, threads)
+
+
+# Frames of Python calls lie in pieces of memory of 16 KiB; a frame that needs more gets a piece of the next power of
+# two that holds it. A call with this many slots gets one of 256 KiB, of which nearly half is left for the calls below.
+_SLOTS = 17_000
+
+
+def with_room(work: Callable[[], T]) -> T:
+    """Do some work where calls have room for their frames.
+
+    Python asks the system for a further piece when a call does not fit the one in use, and gives it back when the call
+    returns. A loop whose calls begin at the end of a piece does so each time around: loading numpy from a command, it
+    happened 3700 times, a tenth of a short run.
+    """
+    return _roomy(work)
+
+
+def _call(work: Callable[[], T]) -> T:
+    return work()
+
+
+_roomy = FunctionType(_call.__code__.replace(co_stacksize=_SLOTS), globals())
 
 
 class Later:

@@ -21,12 +21,13 @@ def main() -> int:
 
     warnings.showwarning = _warn
     if sys.argv[1:2] and sys.argv[1] in _OWN_WORK:
-        from gpuledger.quick_start import collect_seldom, keep_memory, without_pandas
+        from gpuledger.quick_start import calculate_alone, collect_seldom, keep_memory, with_room, without_pandas
 
         collect_seldom()
         keep_memory()
+        calculate_alone()
         with without_pandas():
-            return run()
+            return with_room(run)
     return run()
 
 

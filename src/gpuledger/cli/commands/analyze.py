@@ -58,7 +58,7 @@ def command(
     """
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.cli.showing import give, write_files
-    from gpuledger.cost.user_settings import Config, set_teams
+    from gpuledger.cost.teams import Config, set_teams
     from gpuledger.efficiency.build import efficiency_statement
     from gpuledger.efficiency.calibration_files import load_calibration
     from gpuledger.ledger.read.window import scope_of
