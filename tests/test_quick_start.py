@@ -29,7 +29,7 @@ def _set_up(command: str) -> list[object]:
 
 def test_commands_of_our_own_keep_memory_and_those_of_users_are_left_alone():
     threshold, purge = _set_up("analyze")
-    assert (threshold, purge) == (50_000, "-1")
+    assert (threshold, purge) == (150_000, "-1")
     assert _set_up("record") == [_default_threshold(), None]
 
 

@@ -17,18 +17,28 @@ def main() -> int:
     import sys
     import warnings
 
-    from gpuledger.cli.app import run
-
     warnings.showwarning = _warn
     if sys.argv[1:2] and sys.argv[1] in _OWN_WORK:
-        from gpuledger.quick_start import calculate_alone, collect_seldom, keep_memory, with_room, without_pandas
+        from gpuledger.quick_start import with_room
 
-        collect_seldom()
-        keep_memory()
-        calculate_alone()
-        with without_pandas():
-            return with_room(run)
+        return with_room(_own_work)
+    from gpuledger.cli.app import run
+
     return run()
+
+
+def _own_work() -> int:
+    from gpuledger.quick_start import calculate_alone, collect_seldom, keep_memory, leave_as_is, without_pandas
+
+    collect_seldom()
+    keep_memory()
+    calculate_alone()
+    with without_pandas():
+        from gpuledger.cli.app import run
+
+        code = run()
+    leave_as_is()
+    return code
 
 
 def _warn(message: Warning | str, *_where: object, **_more: object) -> None:
