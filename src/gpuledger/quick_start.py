@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -32,6 +32,40 @@ def without_pandas() -> Iterator[None]:
         yield
     finally:
         sys.meta_path.remove(finder)
+
+
+_HELP = "pyarrow.vendored.docscrape"
+
+
+class _NoHelp(dict[str, list[str]]):
+    """A help text that is not taken apart."""
+
+    def __init__(self, _text: str) -> None:
+        super().__init__()
+
+    def __missing__(self, _part: str) -> list[str]:
+        return []
+
+
+def _real_help(name: str) -> Any:
+    """What else Arrow may want of the module that takes help texts apart."""
+    sys.modules.pop(_HELP, None)
+    return getattr(importlib.import_module(_HELP), name)
+
+
+@contextmanager
+def without_help_texts() -> Iterator[None]:
+    """Arrow takes the help texts of its options apart when it is loaded: half of what loading its functions takes."""
+    if _HELP in sys.modules:
+        yield
+        return
+    module = ModuleType(_HELP)
+    vars(module).update(NumpyDocString=_NoHelp, __getattr__=_real_help)
+    sys.modules[_HELP] = module
+    try:
+        yield
+    finally:
+        sys.modules.pop(_HELP, None)
 
 
 _MMAP_FROM, _TRIM_ABOVE = -3, -1  # as malloc.h names them

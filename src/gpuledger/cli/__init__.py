@@ -28,16 +28,16 @@ def main() -> int:
 
 
 def _own_work() -> int:
-    from gpuledger.quick_start import calculate_alone, collect_seldom, keep_memory, leave_as_is, without_pandas
+    from gpuledger import quick_start
 
-    collect_seldom()
-    keep_memory()
-    calculate_alone()
-    with without_pandas():
+    quick_start.collect_seldom()
+    quick_start.keep_memory()
+    quick_start.calculate_alone()
+    with quick_start.without_pandas(), quick_start.without_help_texts():
         from gpuledger.cli.app import run
 
         code = run()
-    leave_as_is()
+    quick_start.leave_as_is()
     return code
 
 
