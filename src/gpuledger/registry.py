@@ -101,7 +101,7 @@ class Registry(Generic[T]):
 
     @cached_property
     def _plugins(self) -> list[EntryPoint]:
-        if not _plugins_possible(self.group):
+        if not plugins_possible(self.group):
             return []
         from importlib.metadata import entry_points  # takes 20 ms or more
 
@@ -142,7 +142,7 @@ class Registry(Generic[T]):
         return iter(sorted(self._things.items(), key=lambda pair: pair[0]))
 
 
-def _plugins_possible(group: str) -> bool:
+def plugins_possible(group: str) -> bool:
     """Whether an installed package may name the group; reading the files is a tenth of the work of asking Python."""
     others = (finder for finder in sys.meta_path if finder is not PathFinder)
     return any(hasattr(finder, "find_distributions") for finder in others) or any(
