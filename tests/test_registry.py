@@ -6,13 +6,15 @@ import os
 import subprocess
 import sys
 import textwrap
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 
 from gpuledger.errors import UnknownName
-from gpuledger.registry import PluginWarning, Registry
+from gpuledger.registry import PluginWarning, Registry, plugins_possible
 
 ROOT = Path(__file__).parents[1]
 
@@ -205,3 +207,50 @@ def test_threads_that_ask_at_once_all_see_every_thing(things, tmp_path):
     with ThreadPoolExecutor(4) as threads:
         seen = list(threads.map(lambda _: things.names(), range(4)))
     assert seen == [["hammer", "saw", "vise"]] * 4
+
+
+def test_some_modules_are_enough_while_there_are_no_plugins(things):
+    assert things.some(("hammer",)) == [("hammer", "hammer")]
+    assert "toolbox.cutting" not in sys.modules
+    assert things.names() == ["hammer", "saw"]
+    assert things.some(("hammer",)) == [("hammer", "hammer"), ("saw", "saw")]
+
+
+def test_a_plugin_does_not_take_the_name_of_what_is_not_loaded_yet(things, install):
+    install("more-tools", {"gpuledger.tools": {"saw": "more_tools:saw"}}, more_tools="saw = 'another'\n")
+    with pytest.warns(PluginWarning, match="'saw' of package more-tools is left out"):
+        assert things.some(("hammer",)) == [("hammer", "hammer"), ("saw", "saw")]
+
+
+def test_plugins_are_looked_for_where_a_package_names_the_group(things, install):
+    assert not plugins_possible("gpuledger.tools")
+    install("more-tools", {"gpuledger.tools": {"drill": "more_tools:drill"}}, more_tools="drill = 'the drill'\n")
+    assert plugins_possible("gpuledger.tools")
+    assert not plugins_possible("gpuledger.gadgets")
+    assert dict(things.some(("hammer",)))["drill"] == "the drill"
+
+
+@pytest.mark.parametrize("name", ["tools.zip", "tools.egg", "tools.EGG"])
+def test_plugins_may_be_in_what_is_not_a_folder(name, tmp_path, monkeypatch):
+    assert not plugins_possible("gpuledger.tools")
+    with zipfile.ZipFile(tmp_path / name, "w") as archive:
+        archive.writestr("tools-1.0.dist-info/entry_points.txt", "[gpuledger.tools]\ndrill = tools:drill\n")
+    monkeypatch.syspath_prepend(str(tmp_path / name))
+    assert plugins_possible("gpuledger.tools")
+
+
+def test_plugins_may_come_from_another_finder(monkeypatch):
+    class Finder:
+        def find_spec(self, *_asked: object) -> None: ...
+
+        def find_distributions(self, *_asked: object) -> list[object]:
+            return []
+
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder()])
+    assert plugins_possible("gpuledger.tools")
+
+
+def test_no_group_of_an_installed_package_is_missed():
+    groups = {point.group for package in distributions() for point in package.entry_points}
+    assert groups
+    assert all(plugins_possible(group) for group in groups)

@@ -10,7 +10,8 @@ import pytest
 from gpuledger import settings
 from gpuledger.advice.limits import load_limits
 from gpuledger.catalog.thresholds import LAYER, load_thresholds
-from gpuledger.cost.user_settings import set_budgets, set_prices, set_teams
+from gpuledger.cost.teams import set_teams
+from gpuledger.cost.user_settings import set_budgets, set_prices
 from gpuledger.errors import FactError, FileFault
 from gpuledger.live.alerts.limits import load_alerts
 from gpuledger.scaling.grades import load_scaling_thresholds

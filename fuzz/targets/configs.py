@@ -10,7 +10,8 @@ from gpuledger import settings
 from gpuledger.advice.limits import load_limits
 from gpuledger.catalog.gpus import load_gpus
 from gpuledger.catalog.thresholds import load_thresholds
-from gpuledger.cost.user_settings import set_budgets, set_prices, set_teams
+from gpuledger.cost.teams import set_teams
+from gpuledger.cost.user_settings import set_budgets, set_prices
 from gpuledger.devices.replay.doors import load_tapes
 from gpuledger.live.alerts.limits import load_alerts
 from gpuledger.scaling.grades import load_scaling_thresholds

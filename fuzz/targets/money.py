@@ -9,7 +9,7 @@ from gpuledger.catalog.prices.history_files import read_history
 from gpuledger.catalog.prices.own_rates import read_rates
 from gpuledger.cost.emissions.hourly import read_hourly
 from gpuledger.cost.inventories.kinds import read_stock
-from gpuledger.cost.user_settings import load_config
+from gpuledger.cost.teams import load_config
 from targets import Target, files_of
 
 TODAY = dt.date(2026, 1, 20)

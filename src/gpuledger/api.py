@@ -61,7 +61,7 @@ class OpenLake(Intake):
         The window: `since`, `until`, `last`; the owners: `cluster`, `namespace`, `owner`. `by`: break the means down by
         cluster, namespace, team, user, account, job or pod too.
         """
-        from gpuledger.cost.user_settings import Config, set_teams
+        from gpuledger.cost.teams import Config, set_teams
         from gpuledger.efficiency.build import efficiency_statement
         from gpuledger.efficiency.calibration_files import load_calibration
 

@@ -12,7 +12,7 @@ from gpuledger.advice.rule import RULES
 from gpuledger.advice.statement import to_json
 from gpuledger.cost.build import cost_statement
 from gpuledger.cost.inventory import demo_inventory
-from gpuledger.cost.user_settings import demo_config
+from gpuledger.cost.teams import demo_config
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.errors import InputError
 from gpuledger.ledger.read.scope import Scope

@@ -12,7 +12,7 @@ from gpuledger.cost.build import cost_report, cost_statement
 from gpuledger.cost.inventory import demo_inventory, read_inventory
 from gpuledger.cost.savings import Bill, Lever, combine
 from gpuledger.cost.statement import BUCKETS, CostStatement, to_json
-from gpuledger.cost.user_settings import Config, NamespaceConfig, demo_config
+from gpuledger.cost.teams import Config, NamespaceConfig, demo_config
 from gpuledger.encode import plain
 from gpuledger.errors import InputError
 from gpuledger.lake.importing import import_files

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gpuledger.cost.build import cost_statement
 from gpuledger.cost.statement import to_json
-from gpuledger.cost.user_settings import NO_TEAM, Config, NamespaceConfig
+from gpuledger.cost.teams import NO_TEAM, Config, NamespaceConfig
 from gpuledger.efficiency.groups import owner_rows
 from gpuledger.efficiency.means import make_accounts
 from gpuledger.errors import UnknownName

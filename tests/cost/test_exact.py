@@ -14,7 +14,7 @@ from fleets import A100, DAY, H100, Row, lake_of, random_fleet
 from gpuledger.cost.build import cost_statement
 from gpuledger.cost.money import cost_usd
 from gpuledger.cost.statement import BUCKETS, CostStatement, Dollars, to_json
-from gpuledger.cost.user_settings import Config, NamespaceConfig
+from gpuledger.cost.teams import Config, NamespaceConfig
 from gpuledger.ledger.read.scope import UNALLOCATED, Scope
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown, utc
 

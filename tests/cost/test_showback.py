@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuledger.cost.user_settings import NO_TEAM, Config, demo_config, load_config
+from gpuledger.cost.teams import NO_TEAM, Config, demo_config, load_config
 from gpuledger.errors import FactError
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.telemetry.fleet import demo_fleet

@@ -17,7 +17,7 @@ from gpuledger.catalog.prices.history_files import read_history
 from gpuledger.cost.emissions.hourly import read_hourly
 from gpuledger.cost.inventories.kinds import read_stock
 from gpuledger.cost.pricing import load_rates, own_file
-from gpuledger.cost.user_settings import load_config
+from gpuledger.cost.teams import load_config
 from gpuledger.devices.replay.doors import load_tapes
 from gpuledger.errors import FileFault, InputError, LakeError
 from gpuledger.lake.jobs.reading import read_jobs

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from gpuledger.catalog.thresholds import load_thresholds
@@ -63,3 +64,15 @@ def test_statements_are_those_of_a_lake(tmp_path: Path, processes: int, monkeypa
     assert_close(ours, theirs)
     assert cost_statement(straight).dollars == cost_statement(kept).dollars
     assert not list((tmp_path / "straight").rglob("part-*.parquet"))
+
+
+def test_books_of_files_posted_by_other_limits_are_reported(tmp_path: Path) -> None:
+    file, lake, limits = tmp_path / "fleet.parquet", Lake(tmp_path / "straight"), load_thresholds()
+    write_fleet(FleetSpec(gpus=2, days=1, step_s=120), file)
+    post_files(lake, [file], limits)
+    activity = msgspec.structs.replace(limits.activity, active_util_above_ratio=0.11)
+    others = msgspec.structs.replace(limits, activity=activity)
+    assert others.fingerprint() != limits.fingerprint()
+    same, other = (efficiency_statement(lake, thresholds=t).assumptions for t in (limits, others))
+    assert not [words for words in same if "other limits" in words]
+    assert [words for words in other if "other limits" in words]

@@ -14,7 +14,8 @@ from gpuledger.cost.build import Money, Paying, Terms, money_of, prices_of
 from gpuledger.cost.inventories.settling import Given, stock_of
 from gpuledger.cost.inventory import Inventory
 from gpuledger.cost.pricing import PriceChoice, load_own
-from gpuledger.cost.user_settings import budgets_of, load_config, set_teams, with_set_prices
+from gpuledger.cost.teams import load_config, set_teams
+from gpuledger.cost.user_settings import budgets_of, with_set_prices
 from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake

@@ -17,17 +17,28 @@ def main() -> int:
     import sys
     import warnings
 
-    from gpuledger.cli.app import run
-
     warnings.showwarning = _warn
     if sys.argv[1:2] and sys.argv[1] in _OWN_WORK:
-        from gpuledger.quick_start import collect_seldom, keep_memory, without_pandas
+        from gpuledger.quick_start import with_room
 
-        collect_seldom()
-        keep_memory()
-        with without_pandas():
-            return run()
+        return with_room(_own_work)
+    from gpuledger.cli.app import run
+
     return run()
+
+
+def _own_work() -> int:
+    from gpuledger import quick_start
+
+    quick_start.collect_seldom()
+    quick_start.keep_memory()
+    quick_start.calculate_alone()
+    with quick_start.without_pandas(), quick_start.without_help_texts():
+        from gpuledger.cli.app import run
+
+        code = run()
+    quick_start.leave_as_is()
+    return code
 
 
 def _warn(message: Warning | str, *_where: object, **_more: object) -> None:

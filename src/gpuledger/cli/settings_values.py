@@ -11,7 +11,8 @@ from gpuledger.advice.limits import LAYER as ADVICE
 from gpuledger.advice.limits import load_limits
 from gpuledger.catalog.thresholds import LAYER as CLASSES
 from gpuledger.catalog.thresholds import load_thresholds
-from gpuledger.cost.user_settings import set_budgets, set_prices, set_teams
+from gpuledger.cost.teams import set_teams
+from gpuledger.cost.user_settings import set_budgets, set_prices
 from gpuledger.encode import encode
 from gpuledger.live.alerts.limits import LAYER as ALERTS
 from gpuledger.live.alerts.limits import load_alerts

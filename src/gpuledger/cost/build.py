@@ -25,7 +25,7 @@ from gpuledger.cost.pricing import Price, PriceChoice
 from gpuledger.cost.projections import Quarter, project
 from gpuledger.cost.rating import Along
 from gpuledger.cost.statement import ALWAYS, NOT_ASKED, WASTE, Bucket, CostRow, CostStatement
-from gpuledger.cost.user_settings import Config
+from gpuledger.cost.teams import Config
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.jobs.counts import words_of

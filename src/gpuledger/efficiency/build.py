@@ -28,7 +28,7 @@ from gpuledger.efficiency.trend import trends
 from gpuledger.efficiency.xid_codes import with_codes
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines
-from gpuledger.ledger.facts import rules_fingerprint
+from gpuledger.ledger.facts import posted_by
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.doubts import doubts
 from gpuledger.ledger.read.idle import longest_idle_ms
@@ -87,7 +87,7 @@ def _stated(
     why = unknown[min(unknown)].why if unknown else "no PIF"
     hours = hour_rows(sums, accounts.models, why)
     means, posted = whole.means[0], _posted_days(books, scope)
-    other = [d.day for d in posted if d.rules != rules_fingerprint(limits)]
+    other = [d.day for d in posted if not posted_by(d.rules, limits)]
     folded = [d.day for d in posted if d.folded]
     return EfficiencyStatement(
         start_ms=int(accounts.first_ms.min()),

@@ -22,16 +22,14 @@ import msgspec
 
 from gpuledger import errors
 from gpuledger.errors import GpuledgerError, LakeError
-from gpuledger.quick_start import collect_seldom, without_pandas
+from gpuledger.quick_start import ONE_THREAD, collect_seldom, leave_as_is, with_room, without_help_texts, without_pandas
 
 Progress = Callable[[str, int], None]
 T = TypeVar("T", bound=msgspec.Struct)
 D = TypeVar("D", bound=msgspec.Struct)
 ALONE = {
     # One process a core: threads of a maths library inside each would only get in each other's way.
-    "OPENBLAS_NUM_THREADS": "1",
-    "OMP_NUM_THREADS": "1",
-    "MKL_NUM_THREADS": "1",
+    **ONE_THREAD,
     # Every block asks for arrays of the same sizes. Given back to the system in between, their pages are zeroed and
     # mapped anew each time: a quarter of a worker's CPU time.
     "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
@@ -238,8 +236,9 @@ def received(pipe: IO[bytes]) -> bytes:
 def main() -> None:
     """Answer tasks until the input ends."""
     collect_seldom()
-    with without_pandas():
-        _answer()
+    with without_pandas(), without_help_texts():
+        with_room(_answer)
+    leave_as_is()
 
 
 def _answer() -> None:

@@ -79,6 +79,16 @@ def facts_fingerprint() -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
+def rules_of_the_moment(limits: Thresholds) -> str:
+    """What books that end with this process were posted by: no fact changes meanwhile, so all need not be read."""
+    return f"moment {limits.fingerprint()}"
+
+
+def posted_by(rules: str, limits: Thresholds) -> bool:
+    """Whether a day was posted by these limits and the facts known now."""
+    return rules == rules_of_the_moment(limits) or rules == rules_fingerprint(limits)
+
+
 def rules_fingerprint(limits: Thresholds) -> str:
     """Changes when a limit or a fact of a GPU changes that posting uses, so that days with samples are posted again."""
     text = f"{lines.version()} {schema.version()} {limits.fingerprint()} {facts_fingerprint()}"

@@ -16,8 +16,6 @@ import msgspec
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.lake.engines.engine import everywhere
 from gpuledger.lake.importing import Import, ImportResult, import_files
-from gpuledger.lake.jobs.adding import add_jobs
-from gpuledger.lake.jobs.reading import read_jobs
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import first_of
 from gpuledger.lake.processes import Progress
@@ -26,10 +24,7 @@ from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.runs import Handed
 from gpuledger.lake.taking import Reading
 from gpuledger.ledger.day_writer import TABLES, DayWriter
-from gpuledger.ledger.engine import post_lake
-from gpuledger.ledger.facts import rules_fingerprint
-from gpuledger.ledger.jobs.counts import words_of
-from gpuledger.ledger.jobs.joining import owners_of
+from gpuledger.ledger.facts import rules_of_the_moment
 from gpuledger.ledger.measures import unrecorded
 from gpuledger.ledger.posting import COLUMNS, empty_tables, post
 from gpuledger.ledger.spans import Edge
@@ -89,17 +84,30 @@ def books_of(
     with tempfile.TemporaryDirectory(prefix="gpuledger-") as folder:
         lake = Lake(folder)
         if cut or jobs.tables:
-            for table in jobs.tables:  # before the samples, which may take long
-                read_jobs(table, jobs.zone)
-            found = import_files(
-                lake, files, zone=reading.zone, mapping=reading.mapping, given=reading.given, progress=progress
-            )
-            added = add_jobs(lake, jobs.tables, zone=jobs.zone) if jobs.tables else None
-            post_lake(lake, limits, lambda rows: progress("post", rows))
-            found.notes += [] if added is None else [*added.notes, *words_of(owners_of(lake).joined)]
+            yield lake, _by_a_lake(lake, files, limits, reading, progress, jobs)
         else:
-            found = post_files(lake, files, limits, reading, progress)
-        yield lake, found
+            yield lake, post_files(lake, files, limits, reading, progress)
+
+
+def _by_a_lake(
+    lake: Lake, files: Sequence[str | Path], limits: Thresholds, reading: Reading, progress: Progress, jobs: Jobs
+) -> ImportResult:
+    """Import the files and post them as a lake of samples is; what that takes is not loaded before."""
+    from gpuledger.lake.jobs.adding import add_jobs
+    from gpuledger.lake.jobs.reading import read_jobs
+    from gpuledger.ledger.engine import post_lake
+    from gpuledger.ledger.jobs.counts import words_of
+    from gpuledger.ledger.jobs.joining import owners_of
+
+    for table in jobs.tables:  # before the samples, which may take long
+        read_jobs(table, jobs.zone)
+    found = import_files(
+        lake, files, zone=reading.zone, mapping=reading.mapping, given=reading.given, progress=progress
+    )
+    added = add_jobs(lake, jobs.tables, zone=jobs.zone) if jobs.tables else None
+    post_lake(lake, limits, lambda rows: progress("post", rows))
+    found.notes += [] if added is None else [*added.notes, *words_of(owners_of(lake).joined)]
+    return found
 
 
 def post_files(
@@ -181,7 +189,7 @@ def _post_share(sorter: DaySorter, task: ShareTask, progress: Progress) -> Share
 
 
 def _commit(lake: Lake, limits: Thresholds, days: Sequence[int], done: Sequence[SharePosted]) -> None:
-    ledger, rules = Ledger(lake), rules_fingerprint(limits)
+    ledger, rules = Ledger(lake), rules_of_the_moment(limits)
     for day in days:
         samples, conflicts = (sum(part[day] for part in parts) for parts in _columns(done))
         posted = PostedDay(utc_day(day * MS_PER_DAY), 1, (), (), samples, conflicts, rules, samples_kept=False)

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from gpuledger.advice.asking import Asked, audit
 from gpuledger.catalog.thresholds import load_thresholds
-from gpuledger.cost.user_settings import Config
+from gpuledger.cost.teams import Config
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.lake.layout import Lake

@@ -22,7 +22,7 @@ from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.emissions.build import Placing, energy_statement, placing
 from gpuledger.cost.emissions.statement import EnergyStatement
 from gpuledger.cost.statement import ALWAYS
-from gpuledger.cost.user_settings import Config, set_teams
+from gpuledger.cost.teams import Config, set_teams
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.efficiency.gpu_history import device_owners, gpu_history, recent_util

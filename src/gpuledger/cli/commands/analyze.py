@@ -58,11 +58,11 @@ def command(
     """
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.cli.showing import give, write_files
-    from gpuledger.cost.user_settings import Config, set_teams
+    from gpuledger.cost.teams import Config, set_teams
     from gpuledger.efficiency.build import efficiency_statement
     from gpuledger.efficiency.calibration_files import load_calibration
+    from gpuledger.efficiency.statement import to_json
     from gpuledger.ledger.read.window import scope_of
-    from gpuledger.report.documents.efficiency import efficiency_document
 
     limits = load_thresholds(thresholds_file)
     with screen.stages() as stages, books(lake_dir, files, reading, chosen, limits, screen, stages, tables) as lake:
@@ -75,6 +75,11 @@ def command(
             by=by,
             team_of=(set_teams() or Config()).set_team,
         )
+        if screen.as_json and out is None:  # what documents take is not loaded
+            screen.answer({**to_json(statement), "files": {}})
+            return
+        from gpuledger.report.documents.efficiency import efficiency_document
+
         document = efficiency_document(statement, limits)
         written = write_files(document, out, screen, stages)
     give(document, screen, written, full=full)

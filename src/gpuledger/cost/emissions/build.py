@@ -22,7 +22,7 @@ from gpuledger.cost.grouping import parts_of, row_of
 from gpuledger.cost.inventories.settling import inventory_of
 from gpuledger.cost.inventory import Inventory
 from gpuledger.cost.judged import at_least, known_waste
-from gpuledger.cost.user_settings import Config
+from gpuledger.cost.teams import Config
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.owners import By, dimension, named_by

@@ -10,7 +10,8 @@ from typing import Any
 from gpuledger.advice.asking import asked
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.cost.month_budget import MonthBudget, month_budget
-from gpuledger.cost.user_settings import Config, set_budgets, set_teams
+from gpuledger.cost.teams import Config, set_teams
+from gpuledger.cost.user_settings import set_budgets
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.efficiency.statement import EfficiencyStatement

@@ -14,7 +14,7 @@ from gpuledger.cost.emissions.readings import read_readings
 from gpuledger.cost.inventories.settling import inventory_of
 from gpuledger.cost.pricing import Price, PriceChoice
 from gpuledger.cost.statement import CostStatement
-from gpuledger.cost.user_settings import Config
+from gpuledger.cost.teams import Config
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.owners import By

@@ -19,7 +19,7 @@ from gpuledger.cost.judged import OPEN, known_parts, known_waste
 from gpuledger.cost.money import QUANTUM
 from gpuledger.cost.pricing import Basis, Price
 from gpuledger.cost.statement import EVIDENCE, Dollars
-from gpuledger.cost.user_settings import Config
+from gpuledger.cost.teams import Config
 from gpuledger.efficiency.naming import name_of
 from gpuledger.ledger.read.owners import space_name
 from gpuledger.live.focus.days import DayCharge

@@ -8,7 +8,7 @@ from dataclasses import replace
 from gpuledger.advice.statement import AuditStatement, Recommendation, to_json
 from gpuledger.cost.build import FEW_SAMPLES
 from gpuledger.cost.statement import NOT_ASKED, CostStatement
-from gpuledger.cost.user_settings import NO_TEAM
+from gpuledger.cost.teams import NO_TEAM
 from gpuledger.ledger.read.owners import By
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.report.buckets import bucket_kinds

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from gpuledger.telemetry.mapping import Mapping
 
 HEAD_BYTES = 4096
+PARQUET_MAGIC = b"PAR1"
+# The modules that know tables, of which Parquet files consist: to read one, the others need not be loaded.
+TABLE_MODULES = ("parquet_file", "nvitop", "wandb_events")
 
 
 class Fit(IntEnum):
@@ -62,9 +65,19 @@ class Head:
     zipped: bool = False
     broken: bool = False
 
+    @property
+    def text(self) -> bool:
+        """Whether it may be text."""
+        return b"\x00" not in self.first
+
+    @property
+    def parquet(self) -> bool:
+        """Whether the file starts as Parquet does."""
+        return self.first.startswith(PARQUET_MAGIC) and not self.zipped
+
     def lines(self) -> list[str]:
         """The first lines, the last one perhaps cut; none where the file is not text."""
-        if b"\x00" in self.first:
+        if not self.text:
             return []
         return self.first.decode("utf-8-sig", errors="replace").splitlines()
 
@@ -126,7 +139,7 @@ def open_source(path: str | Path) -> Opened:
     source = SOURCES.get(kind_of(path))
     opened = source.open(path)
     if opened.mapping is None:
-        for _, other in SOURCES:
+        for _, other in SOURCES.some(TABLE_MODULES):
             if isinstance(other, TableSource) and (reads := other.from_table(path, opened.names)):
                 return reads(opened)
     return opened
@@ -151,7 +164,8 @@ def kind_of(path: Path) -> str:
 def best_fit(path: Path) -> tuple[Fit, str]:
     """How sure the surest source is of the file, and its name."""
     head = _head(path)
-    return max((source.fits(head), name) for name, source in SOURCES)
+    asked = SOURCES.some(TABLE_MODULES) if head.parquet and not head.text else SOURCES
+    return max((source.fits(head), name) for name, source in asked)
 
 
 def _head(path: Path) -> Head:

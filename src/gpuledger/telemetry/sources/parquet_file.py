@@ -13,7 +13,6 @@ from gpuledger.errors import FileFault, map_os_error
 from gpuledger.telemetry.sources import SOURCES, Batches, Fit, Head, Opened
 
 BATCH_ROWS = 1 << 18
-_MAGIC = b"PAR1"
 
 
 class ParquetSource:
@@ -21,8 +20,7 @@ class ParquetSource:
 
     def fits(self, head: Head) -> Fit:
         """Parquet starts with its own magic bytes; the suffix decides for a file cut so short that it lost them."""
-        whole = head.first.startswith(_MAGIC) and not head.zipped
-        return Fit.SURE if whole or head.path.suffix.lower() == ".parquet" else Fit.NO
+        return Fit.SURE if head.parquet or head.path.suffix.lower() == ".parquet" else Fit.NO
 
     def open(self, path: Path) -> Opened:
         """The footer is read here, so that a truncated file is refused before anything is taken from it."""
