@@ -5,13 +5,10 @@ from __future__ import annotations
 import ctypes
 import json
 import os
-import resource
 import subprocess
 import sys
 
-import pytest
-
-from gpuledger.quick_start import ONE_THREAD, keep_memory, with_room
+from gpuledger.quick_start import ONE_THREAD, keep_memory
 
 SHOW = """
 import gc, json, os, sys
@@ -50,34 +47,6 @@ def test_a_c_library_without_the_call_is_no_fault(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda _name: object())
     monkeypatch.setenv("MIMALLOC_PURGE_DELAY", "5")
     keep_memory()
-
-
-def _pages_asked_for(depth: int) -> int:
-    """How many pages a loop of calls makes the system map, from that many calls down."""
-    if depth:
-        return _pages_asked_for(depth - 1)
-
-    def inner() -> None:
-        pass
-
-    def outer() -> None:
-        inner()
-
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(500):
-        outer()
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="counts faults of pages as Linux does")
-def test_calls_have_room_for_their_frames_at_any_depth():
-    assert with_room(lambda: max(map(_pages_asked_for, range(120)))) < 250
-
-
-def test_room_changes_nothing_else():
-    assert with_room(lambda: 3) == 3
-    with pytest.raises(ZeroDivisionError):
-        with_room(lambda: 1 // 0)
 
 
 HELP = """

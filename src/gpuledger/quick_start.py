@@ -6,12 +6,10 @@ import gc
 import importlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from types import FunctionType, ModuleType
-from typing import Any, TypeVar
-
-T = TypeVar("T")
+from types import ModuleType
+from typing import Any
 
 
 class _NoPandas:
@@ -108,28 +106,6 @@ def calculate_alone() -> None:
     """Let a library of linear algebra that is loaded later have no threads of its own, unless the user set them."""
     for name, threads in ONE_THREAD.items():
         os.environ.setdefault(name, threads)
-
-
-# Frames of Python calls lie in pieces of memory of 16 KiB; a frame that needs more gets a piece of the next power of
-# two that holds it. A call with this many slots gets one of 256 KiB, of which nearly half is left for the calls below.
-_SLOTS = 17_000
-
-
-def with_room(work: Callable[[], T]) -> T:
-    """Do some work where calls have room for their frames.
-
-    Python asks the system for a further piece when a call does not fit the one in use, and gives it back when the call
-    returns. A loop whose calls begin at the end of a piece does so each time around. How often depends on how deep the
-    loop happens to be: 3700 times in a run of analyze, and 600 once it loaded fewer modules.
-    """
-    return _roomy(work)
-
-
-def _call(work: Callable[[], T]) -> T:
-    return work()
-
-
-_roomy = FunctionType(_call.__code__.replace(co_stacksize=_SLOTS), globals())
 
 
 class Later:

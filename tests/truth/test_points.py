@@ -13,12 +13,12 @@ from score import FEW_ROWS, score
 
 from recording import Recording, read_recording, write_telemetry
 
-FIFTH = Path(__file__).parents[2] / "benchmarks" / "truth" / "recordings" / "fifth_h200"
+RECORDINGS = Path(__file__).parents[2] / "benchmarks" / "truth" / "recordings"
 
 
 @pytest.fixture(scope="module")
 def recording() -> Recording:
-    return read_recording(FIFTH)
+    return read_recording(RECORDINGS / "fifth_h200")
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +34,16 @@ def test_points_are_near_and_every_range_holds(recording: Recording, answers: di
     assert off[-1] < 14
     assert statistics.median(off) < 4
     assert found.ranges_held == (25, 25)
+
+
+def test_points_are_near_where_nothing_was_changed_afterwards() -> None:
+    sixth = read_recording(RECORDINGS / "sixth_h200")
+    found = score(sixth, by_gpuledger(sixth))
+    off = sorted(abs(error) for error in found.errors_pct.values())
+    assert len(off) == 23
+    assert off[-1] < 8
+    assert statistics.median(off) < 3.5
+    assert found.ranges_held == (24, 24)
 
 
 def test_decoding_for_few_users_has_a_range_and_no_point(recording: Recording, answers: dict[str, Answer]) -> None:

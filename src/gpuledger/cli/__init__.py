@@ -19,9 +19,7 @@ def main() -> int:
 
     warnings.showwarning = _warn
     if sys.argv[1:2] and sys.argv[1] in _OWN_WORK:
-        from gpuledger.quick_start import with_room
-
-        return with_room(_own_work)
+        return _own_work()
     from gpuledger.cli.app import run
 
     return run()

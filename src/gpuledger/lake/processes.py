@@ -22,7 +22,7 @@ import msgspec
 
 from gpuledger import errors
 from gpuledger.errors import GpuledgerError, LakeError
-from gpuledger.quick_start import ONE_THREAD, collect_seldom, leave_as_is, with_room, without_help_texts, without_pandas
+from gpuledger.quick_start import ONE_THREAD, collect_seldom, leave_as_is, without_help_texts, without_pandas
 
 Progress = Callable[[str, int], None]
 T = TypeVar("T", bound=msgspec.Struct)
@@ -237,7 +237,7 @@ def main() -> None:
     """Answer tasks until the input ends."""
     collect_seldom()
     with without_pandas(), without_help_texts():
-        with_room(_answer)
+        _answer()
     leave_as_is()
 
 
