@@ -238,7 +238,7 @@ def test_a_pod_that_kubectl_no_longer_lists_is_ended_by_a_table(tmp_path):
     pod["status"] = {"phase": "Running", "startTime": "2026-01-20T01:00:00Z", "containerStatuses": [{"state": {}}]}
     lake = Lake(tmp_path / "lake")
     result = add_jobs(lake, [write(tmp_path, json.dumps(pod), "pods.json")])
-    assert any("in no later list" in note for note in result.notes)
+    assert any("counts as still running" in note for note in result.notes)
     ends = "pod,namespace,host,start,end\ntrainer-0,ml,node1,2026-01-20T01:00:00Z,2026-01-20T04:00:00Z\n"
     add_jobs(lake, [write(tmp_path, ends)])
     (claim,) = read_claims(lake)
