@@ -7,6 +7,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 import samples as make
 from hypothesis import HealthCheck, given, settings
@@ -24,6 +25,7 @@ from gpuledger.ledger.jobs.counts import added, words_of
 from gpuledger.ledger.jobs.holding import find_holdings
 from gpuledger.ledger.jobs.joining import join_jobs
 from gpuledger.ledger.jobs.places import Place
+from gpuledger.ledger.store import Ledger
 from gpuledger.units import utc
 
 MINUTE = 60_000
@@ -170,3 +172,129 @@ def test_no_time_is_booked_to_a_pod_that_a_list_shows_to_have_ended(tmp_path_fac
     assert read_lists(other) == read_lists(lake)
     assert read_manifest(other).days == read_manifest(lake).days
     assert owners(other) == booked
+
+
+def added_to(tmp_path, *lists: tuple[list[Life], Taken]) -> tuple[Lake, list[str]]:
+    lake, notes = Lake(tmp_path / "lake"), list[str]()
+    for i, (lives, taken) in enumerate(lists):
+        notes += add_jobs(lake, [write_list(tmp_path / f"{i}.json", lives, taken)]).notes
+    return lake, notes
+
+
+P = Life("p", "ml", 0, 2, 9)
+Q = Life("q", "web", 1, 3, 30)
+
+
+def booked_on(lake: Lake, board: int) -> list[int]:
+    """The minutes that are booked to somebody."""
+    return [minute for (b, minute), users in owners(lake).items() if b == board and users != {None}]
+
+
+def test_a_pod_that_is_deleted_between_two_lists_ends_between_them(tmp_path):
+    lake, notes = added_to(tmp_path, ([P, Q], Taken(5, None, timed=True)), ([P, Q], Taken(20, None, timed=True)))
+    assert booked_on(lake, 0) == [2, 3, 4]
+    assert booked_on(lake, 1) == list(range(3, MINUTES))  # in the newest list, so it goes on
+    said = next(note for note in notes if "ended between two lists" in note)
+    assert "1 pod ended" in said
+    assert "p between 2026-01-20 00:05:00Z and 2026-01-20 00:20:00Z" in said
+    assert "CSV of pod, namespace, host, start and end" in said
+    (claim,) = [c for c in read_claims(lake) if c.pod == "p"]
+    assert (claim.end_ms, claim.sure_ms, claim.gone_ms) == (None, *(make.DAY + m * MINUTE for m in (5, 20)))
+    exact = tmp_path / "ends.csv"
+    exact.write_text(f"pod,namespace,host,start,end\np,ml,n0,{stamp(2)},{stamp(9)}\n")
+    add_jobs(lake, [exact])
+    assert booked_on(lake, 0) == list(range(2, 9))
+
+
+def test_a_list_of_another_namespace_ends_nothing(tmp_path):
+    lake, _ = added_to(tmp_path, ([P, Q], Taken(5, None, timed=True)), ([P, Q], Taken(20, "web", timed=True)))
+    assert booked_on(lake, 0) == list(range(2, MINUTES))
+
+
+def test_a_list_without_a_pod_on_a_gpu_ends_all_of_them(tmp_path):
+    lake, _ = added_to(tmp_path, ([P], Taken(5, None, timed=True)), ([P], Taken(20, None, timed=True)))
+    assert booked_on(lake, 0) == [2, 3, 4]
+
+
+def test_a_list_of_another_cluster_ends_nothing(tmp_path):
+    lake = Lake(tmp_path / "lake")
+    here, there = tmp_path / "here.json", tmp_path / "there.json"
+    write_list(here, [P], Taken(5, None, timed=True))
+    there.write_text(json.dumps({"kind": "List", "taken_at": stamp(20), "items": [system("x1"), {**Q.shown(20), "spec": {
+        **Q.shown(20)["spec"], "nodeName": "x1"}}]}))  # fmt: skip
+    add_jobs(lake, [here, there])
+    assert booked_on(lake, 0) == list(range(2, MINUTES))
+
+
+def test_the_same_name_again_is_another_pod(tmp_path):
+    again = Life("p", "ml", 0, 15, 30)
+    lake, _ = added_to(tmp_path, ([P, again], Taken(5, "ml", timed=True)), ([P, again], Taken(20, "ml", timed=True)))
+    found = owners(lake)
+    assert [found[0, m] for m in (4, 5, 14, 15)] == [{P.owner}, {None}, {None}, {again.owner}]
+
+
+def test_a_list_whose_time_is_unknown_may_be_the_newer_one(tmp_path):
+    """The newest pod is deleted and nothing else happens: the later list shows older times than the first."""
+    lake, notes = added_to(tmp_path, ([P], Taken(5, None)), ([P], Taken(20, None, copied=True)))
+    assert booked_on(lake, 0) == []  # the first list shows nothing newer than its start
+    assert any("may have ended (p after 2026-01-20 00:02:00Z)" in note and "--taken" in note for note in notes)
+    add_jobs(lake, [tmp_path / "0.json"], taken=stamp(5))
+    assert booked_on(lake, 0) == [2, 3, 4]
+    add_jobs(lake, [tmp_path / "1.json"], taken=stamp(20))
+    (claim,) = read_claims(lake)
+    assert claim.gone_ms == make.DAY + 20 * MINUTE
+
+
+def test_a_list_written_before_a_pod_started_does_not_end_it(tmp_path):
+    lake, _ = added_to(tmp_path, ([Q], Taken(1, None)), ([Q], Taken(5, None)))
+    assert booked_on(lake, 1) == list(range(3, MINUTES))
+
+
+def test_the_time_of_a_list_must_fit_what_it_shows(tmp_path):
+    file = write_list(tmp_path / "l.json", [P], Taken(5, None))
+    with pytest.raises(FileFault, match="shows something of 2026-01-20T00:02:00Z"):
+        add_jobs(Lake(tmp_path / "lake"), [file], taken=stamp(1))
+    with pytest.raises(InputError, match="not exactly one list of pods"):
+        add_jobs(Lake(tmp_path / "lake"), [file, file], taken=stamp(6))
+    file.write_text(json.dumps({**json.loads(file.read_text()), "taken_at": "noon"}))
+    with pytest.raises(FileFault, match="its taken_at: 'noon' is not a time"):
+        add_jobs(Lake(tmp_path / "lake"), [file])
+    file.write_text('{"kind": "List", "items": []}')
+    with pytest.raises(FileFault, match="empty list of pods"):
+        add_jobs(Lake(tmp_path / "lake"), [file])
+
+
+def test_unknown_time_is_a_job_of_its_own_and_reported(tmp_path, limits):
+    lake, _ = added_to(tmp_path, ([P], Taken(5, None, timed=True)), ([P], Taken(20, None, timed=True)))
+    rows = [
+        {"at_ms": make.DAY + t * MINUTE, "gpu_uuid": "G0", "host": "n0", "gpu_index": "0", "gpu_util_ratio": 0.5}
+        for t in range(MINUTES)
+    ]
+    import_files(lake, [write_samples(tmp_path, "s", rows)])
+    counts = added(post_lake(lake, limits).joined)
+    assert (counts.placed, counts.unknown, counts.total) == (3, 15, 18)
+    assert any("15 samples of GPUs whose pod ended between two lists" in words for words in words_of(counts))
+    lines = [r for r in Ledger(lake).read("lines", DAY).to_pylist() if r["run_id"]]
+    assert {(r["run_id"], r["user"], r["namespace"], r["samples"]) for r in lines} == {
+        ("unknown, perhaps p", None, None, 15)
+    }
+
+
+def test_jobs_stored_before_there_were_lists_are_read(tmp_path):
+    """As version 1 wrote them: without what lists of pods show."""
+    lake, _ = added_to(tmp_path, ([P], Taken(5, None)))
+    (file,), (lists,) = folder(lake).glob("claims-*.parquet"), folder(lake).glob("lists-*.parquet")
+    table = pq.read_table(file).drop_columns(["seen_ms", "seen_in", "sure_ms", "gone_ms"])
+    pq.write_table(table, file)
+    lists.unlink()
+    manifest = json.loads((folder(lake) / "manifest.json").read_text())
+    days = manifest["days"]
+    (folder(lake) / "manifest.json").write_text(
+        json.dumps({k: v for k, v in manifest.items() if k != "lists"} | {"version": 1})
+    )
+    (claim,) = read_claims(lake, DAY)
+    assert (claim.pod, claim.seen_ms, claim.end_ms) == ("p", None, None)
+    assert add_jobs(lake, [tmp_path / "0.json"]).days == []  # its owners are what they were
+    assert read_manifest(lake).days == days
+    add_jobs(lake, [write_list(tmp_path / "later.json", [P], Taken(20, None, timed=True))])
+    assert [c.gone_ms for c in read_claims(lake)] == [make.DAY + 20 * MINUTE]

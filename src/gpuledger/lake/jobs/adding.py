@@ -17,7 +17,7 @@ from gpuledger.lake.jobs.store import read_claims, read_lists, read_manifest, wr
 from gpuledger.lake.jobs.tables import Found, Kind, Skipped, Why
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.rejects import Rejects
-from gpuledger.times import Instant
+from gpuledger.times import Instant, instant_ms
 from gpuledger.units import count, some, utc
 
 _SKIPPED = {
@@ -63,7 +63,8 @@ def add_jobs(
     files = [Path(p) for p in paths]
     if not files:
         raise InputError("no job table was given", hint="name the output of sacct or kubectl, or a CSV file of jobs")
-    result, found = JobsResult(), [(f, read_jobs(f, zone, taken)) for f in files]
+    taken_ms = None if taken is None else instant_ms(taken)
+    result, found = JobsResult(), [(f, read_jobs(f, zone, taken_ms)) for f in files]
     if taken is not None and sum(one.kind is Kind.PODS for _, one in found) != 1:
         raise InputError("a time was given, and not exactly one list of pods", hint="add the list it belongs to alone")
     for path, one in found:

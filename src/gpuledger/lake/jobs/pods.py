@@ -20,7 +20,7 @@ from gpuledger.errors import FileFault, InputError
 from gpuledger.lake.jobs.lists import PodList
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.stamps import StampReader
-from gpuledger.times import Instant, instant_ms
+from gpuledger.times import instant_ms
 from gpuledger.units import MS_PER_S, utc
 
 TAKEN = "taken_at"
@@ -119,7 +119,7 @@ def list_of(document: Any, pods: Sequence[Mapping[str, Any]]) -> PodList | None:
     )
 
 
-def timed(path: Path, listed: PodList, taken: Instant) -> PodList:
+def timed(path: Path, listed: PodList, taken: str | int) -> PodList:
     """The list with what is known of when it was taken."""
     if taken == "":
         written = path.stat()
@@ -130,7 +130,8 @@ def timed(path: Path, listed: PodList, taken: Instant) -> PodList:
     except InputError as error:
         raise FileFault(path, f"its {TAKEN}: {error}", hint=error.hint) from error
     if at_ms // MS_PER_S < listed.at_ms // MS_PER_S:
-        words = f"it shows something of {utc(listed.at_ms):%Y-%m-%dT%H:%M:%SZ}, after the time it was taken ({taken})"
+        newest, then = (f"{utc(ms):%Y-%m-%dT%H:%M:%SZ}" for ms in (listed.at_ms, at_ms))
+        words = f"it shows something of {newest}, which is after the time it was taken ({then})"
         raise FileFault(path, words, hint="write the time at which kubectl printed it, with its zone")
     at_ms = max(at_ms, listed.at_ms)
     return msgspec.structs.replace(listed, at_ms=at_ms, by_ms=at_ms, exact=True)

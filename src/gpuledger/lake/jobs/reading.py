@@ -19,7 +19,6 @@ from gpuledger.lake.jobs.tables import Found, Kind, Row, Skipped, Why, read_rows
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.stamps import Fault, StampReader
 from gpuledger.telemetry.unpacking import not_utf8
-from gpuledger.times import Instant
 
 _FAULTS = {
     Fault.WRONG: Why.wrong_time,
@@ -28,10 +27,10 @@ _FAULTS = {
 }
 
 
-def read_jobs(path: Path, zone: str | None = None, taken: Instant | None = None) -> Found:
+def read_jobs(path: Path, zone: str | None = None, taken_ms: int | None = None) -> Found:
     """The claims of a file. `zone`: of times without one; a fault asks for it where it is needed and not given.
 
-    `taken`: when a list of pods was.
+    `taken_ms`: when a list of pods was taken.
     """
     try:
         text = read_text(path, "utf-8-sig", DOCUMENT_MIB)
@@ -49,7 +48,7 @@ def read_jobs(path: Path, zone: str | None = None, taken: Instant | None = None)
         )
         raise FileFault(path, "its times have no time zone, and none was named", hint=hint)
     if found.listed is not None:
-        found.listed = timed(path, found.listed, found.taken if taken is None else taken)
+        found.listed = timed(path, found.listed, found.taken if taken_ms is None else taken_ms)
     if not found.claims and not found.rejected and not _shows_ends(found):
         raise FileFault(path, f"no job in this {found.kind.value} held a GPU ({_reasons(found)})", hint=_no_gpus(found))
     return found

@@ -155,6 +155,9 @@ def _json_rows(path: Path, text: str) -> tuple[Found, list[tuple[int, Row]]]:
     items = raw.get("items", [raw]) if isinstance(raw, dict) else raw
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise FileFault(path, "not a list of jobs or pods", hint="kubectl get pods -A -o json, or a list of objects")
+    if isinstance(raw, dict) and raw.get("kind") in ("List", "PodList") and not items:
+        words = "an empty list of pods, which does not show of which namespace it is"
+        raise FileFault(path, words, hint="list the pods of all namespaces: kubectl get pods -A -o json")
     if any(item.get("kind") == "Pod" or {"metadata", "spec"} <= item.keys() for item in items):
         found = Found(Kind.PODS, rows=len(items), seen_ms=newest_ms(items), listed=list_of(raw, items))
         found.taken = str(raw.get(TAKEN) or "") if isinstance(raw, dict) else ""
