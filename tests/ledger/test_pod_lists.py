@@ -220,8 +220,9 @@ def test_a_list_of_another_cluster_ends_nothing(tmp_path):
     lake = Lake(tmp_path / "lake")
     here, there = tmp_path / "here.json", tmp_path / "there.json"
     write_list(here, [P], Taken(5, None, timed=True))
-    there.write_text(json.dumps({"kind": "List", "taken_at": stamp(20), "items": [system("x1"), {**Q.shown(20), "spec": {
-        **Q.shown(20)["spec"], "nodeName": "x1"}}]}))  # fmt: skip
+    pod = Q.shown(20)
+    pod["spec"]["nodeName"] = "x1"
+    there.write_text(json.dumps({"kind": "List", "taken_at": stamp(20), "items": [system("x1"), pod]}))
     add_jobs(lake, [here, there])
     assert booked_on(lake, 0) == list(range(2, MINUTES))
 

@@ -69,11 +69,15 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def contradicts(self, own: Owner) -> bool:
-        """Whether a label of a sample and of the job are both known and differ; a pod may have several run ids."""
+        """Whether a label of a sample and of the job are both known and differ."""
+        return bool(self.differing(own))
+
+    def differing(self, own: Owner) -> set[str]:
+        """The labels that are known of a sample and of the job, and differ; a pod may have several run ids."""
         labels, of = self.labels, dict(zip(LABELS, own, strict=True))
         differ = {n for n in _COMPARED if of[n] and labels[n] and of[n] != labels[n]}
         same_pod = self.pod is not None and of["pod"] == self.pod
-        return bool(differ - {"run_id"} if same_pod else differ)
+        return differ - {"run_id"} if same_pod else differ
 
     def named_by(self, own: Owner) -> bool:
         """Whether a label of a sample names the job or its owner."""

@@ -8,7 +8,7 @@ import msgspec
 
 from gpuledger.units import some
 
-_NAMES = ("hosts_unclear", "unplaced_hosts", "missed", "hosts_unindexed")
+_NAMES = ("hosts_unclear", "unplaced_hosts", "missed", "hosts_unindexed", "clusters")
 
 
 class JoinCounts(msgspec.Struct, frozen=True):
@@ -20,7 +20,7 @@ class JoinCounts(msgspec.Struct, frozen=True):
     `unknown`: the pods that held the GPU before ended at a time that no list of pods shows. `overlapping`: of those
     placed, the ones that several jobs held at once. `hosts_unclear`: hosts of jobs that fit
     several hosts of the samples; `missed`: hosts and GPUs of jobs that no sample is from; `hosts_unindexed`: hosts
-    whose jobs name GPUs by index, and whose samples do not.
+    whose jobs name GPUs by index, and whose samples do not; `clusters`: of samples and of jobs that fit but for it.
     """
 
     placed: int = 0
@@ -33,6 +33,7 @@ class JoinCounts(msgspec.Struct, frozen=True):
     unplaced_hosts: tuple[str, ...] = ()
     missed: tuple[str, ...] = ()
     hosts_unindexed: tuple[str, ...] = ()
+    clusters: tuple[tuple[str, str], ...] = ()
 
     @property
     def total(self) -> int:
@@ -78,8 +79,8 @@ def words_of(counts: JoinCounts) -> list[str]:
     if counts.disagreed:
         out.append(
             f"{_samples(counts.disagreed)} with labels that name another owner than the job tables: the labels were"
-            " kept; check host names, GPU indices and the time zone of the tables, and add JobIDRaw to tables of Slurm"
-            " with array jobs"
+            f" kept; {_differing_clusters(counts)}check host names, GPU indices and the time zone of the tables, and"
+            " add JobIDRaw to tables of Slurm with array jobs"
         )
     if counts.missed:
         out.append(
@@ -92,6 +93,17 @@ def words_of(counts: JoinCounts) -> list[str]:
             " full host names"
         )
     return out
+
+
+def _differing_clusters(counts: JoinCounts) -> str:
+    """What to do about jobs that would fit, were it not for the name of their cluster."""
+    if not counts.clusters:
+        return ""
+    pairs = [f"{ours} in the samples, {theirs} in the job tables" for ours, theirs in counts.clusters]
+    return (
+        f"the cluster differs ({some(pairs)}): if the two are the same one, omit Cluster from the table or write the"
+        " name that the samples have, delete the jobs folder of the lake and add its job tables again; otherwise "
+    )
 
 
 def _unplaced(counts: JoinCounts) -> str:

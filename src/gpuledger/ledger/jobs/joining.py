@@ -24,11 +24,15 @@ from gpuledger.units import some
 
 
 class _Answer(NamedTuple):
-    """The owners of a row; how they are known (None: the row's own labels are all there is)."""
+    """The owners of a row; how they are known (None: the row's own labels are all there is).
+
+    `clusters`: those of the row and of a job, where nothing else speaks against that job.
+    """
 
     owners: tuple[Owner, ...]
     sure: Sure | None
     disagrees: bool = False
+    clusters: tuple[tuple[str, str], ...] = ()
 
 
 class Joined(NamedTuple):
@@ -82,7 +86,9 @@ def _answer(own: Owner, held: Held | None) -> _Answer:
         return _Answer((own,), None) if held is None else _unknown(own, held)
     fit = [claim for claim in held.claims if not claim.contradicts(own)]
     if not fit:
-        return _Answer((own,), None, disagrees=True)
+        here = own[LABELS.index("cluster")] or ""
+        theirs = {claim.cluster or "" for claim in held.claims if claim.differing(own) == {"cluster"}}
+        return _Answer((own,), None, disagrees=True, clusters=tuple((here, name) for name in sorted(theirs)))
     if held.sure is Sure.UNPLACED:
         if len(fit) == 1 and fit[0].named_by(own):
             return _Answer((_filled(own, fit[0].labels),), Sure.PLACED)
@@ -131,6 +137,7 @@ def _counted(answers: list[_Answer], lengths: list[int], hosts: set[str]) -> Joi
         overlapping,
         totals[Sure.UNKNOWN],
         unplaced_hosts=tuple(sorted(h for h in hosts if h)),
+        clusters=tuple(sorted({pair for answer in answers for pair in answer.clusters})),
     )
 
 
