@@ -246,6 +246,13 @@ def test_a_list_whose_time_is_unknown_may_be_the_newer_one(tmp_path):
     assert claim.gone_ms == make.DAY + 20 * MINUTE
 
 
+def test_two_lists_with_the_same_pods_are_two(tmp_path):
+    """Nothing else happened, so that the list before the pod and the one after it are alike; one has its time."""
+    lists = [Taken(0, None, timed=True), Taken(5, None), Taken(20, None)]
+    lake, _ = added_to(tmp_path, *(([P], taken) for taken in lists))
+    assert booked_on(lake, 0) == []
+
+
 def test_a_list_written_before_a_pod_started_does_not_end_it(tmp_path):
     lake, _ = added_to(tmp_path, ([Q], Taken(1, None)), ([Q], Taken(5, None)))
     assert booked_on(lake, 1) == list(range(3, MINUTES))

@@ -25,27 +25,23 @@ _Scope = tuple[str, ...]
 class PodList(msgspec.Struct, frozen=True, kw_only=True):
     """A list of pods, taken at some time from `at_ms` to `by_ms` (None: unknown); `exact`: at `at_ms`.
 
-    `id`: of its content. `namespace`: the only one it lists; None for all. `nodes`: those of all pods, where the list
-    has a pod on every node of its cluster; of another cluster it shows nothing.
+    `id`: of its content; two lists may have the same, if nothing happened between them. `written_ms`: when its file was
+    last written, which tells such lists apart. `namespace`: the only one it lists; None for all. `nodes`: those of all
+    pods, where the list has a pod on every node of its cluster; of another cluster it shows nothing.
     """
 
     id: str
     at_ms: int
     by_ms: int | None = None
     exact: bool = False
+    written_ms: int | None = None
     namespace: str | None = None
     nodes: tuple[str, ...] = ()
 
 
 def joined_lists(lists: Iterable[PodList]) -> list[PodList]:
-    """Each list once, in order. The same content may be another list, so of two latest times the later holds."""
-    found: dict[tuple[object, ...], PodList] = {}
-    for one in lists:
-        key = (one.id, one.at_ms if one.exact else None)
-        other = found.setdefault(key, one)
-        by_ms = None if one.by_ms is None or other.by_ms is None else max(one.by_ms, other.by_ms)
-        found[key] = msgspec.structs.replace(one, by_ms=by_ms)
-    return sorted(found.values(), key=lambda one: (one.at_ms, one.id, one.exact))
+    """Each list once, in order."""
+    return sorted(set(lists), key=lambda one: (one.at_ms, one.id, one.exact, one.written_ms or 0))
 
 
 def judged(claims: Iterable[Claim], lists: Sequence[PodList]) -> list[Claim]:
@@ -94,8 +90,9 @@ class _Coverage:
     """Lists by what they cover: one namespace, all of them, or all nodes of a cluster."""
 
     def __init__(self, lists: Sequence[PodList]) -> None:
-        timed = {one.id for one in lists if one.exact}
-        used = [one for one in lists if one.exact or one.id not in timed]
+        # A file that was added without its time, and then with it, is one list.
+        timed = {(one.id, one.written_ms) for one in lists if one.exact and one.written_ms is not None}
+        used = [one for one in lists if one.exact or (one.id, one.written_ms) not in timed]
         self._cluster = _clusters(used)
         grouped: dict[_Scope, list[PodList]] = defaultdict(list)
         for one in used:

@@ -121,10 +121,11 @@ def list_of(document: Any, pods: Sequence[Mapping[str, Any]]) -> PodList | None:
 
 def timed(path: Path, listed: PodList, taken: str | int) -> PodList:
     """The list with what is known of when it was taken."""
+    file = path.stat()
+    written_ms = -(-file.st_mtime_ns // 1_000_000) if stat.S_ISREG(file.st_mode) else None
     if taken == "":
-        written = path.stat()
-        by_ms = -(-written.st_mtime_ns // 1_000_000) if stat.S_ISREG(written.st_mode) else None
-        return msgspec.structs.replace(listed, by_ms=None if by_ms is None or by_ms < listed.at_ms else by_ms)
+        by_ms = None if written_ms is None or written_ms < listed.at_ms else written_ms
+        return msgspec.structs.replace(listed, by_ms=by_ms, written_ms=written_ms)
     try:
         at_ms = instant_ms(taken)
     except InputError as error:
@@ -134,7 +135,7 @@ def timed(path: Path, listed: PodList, taken: str | int) -> PodList:
         words = f"it shows something of {newest}, which is after the time it was taken ({then})"
         raise FileFault(path, words, hint="write the time at which kubectl printed it, with its zone")
     at_ms = max(at_ms, listed.at_ms)
-    return msgspec.structs.replace(listed, at_ms=at_ms, by_ms=at_ms, exact=True)
+    return msgspec.structs.replace(listed, at_ms=at_ms, by_ms=at_ms, exact=True, written_ms=written_ms)
 
 
 def newest_ms(pods: Sequence[Mapping[str, Any]]) -> int | None:

@@ -44,6 +44,7 @@ _LISTS = pa.schema(
         ("at_ms", pa.int64()),
         ("by_ms", pa.int64()),
         ("exact", pa.bool_()),
+        ("written_ms", pa.int64()),
         ("namespace", pa.string()),
         ("nodes", pa.list_(pa.string())),
     ],

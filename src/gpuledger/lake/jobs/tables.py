@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -31,6 +32,7 @@ Why = StrEnum("Why", [
 Skipped = StrEnum("Skipped", ["never_started", "no_gpus", "no_time", "mig_slices", "gpu_shares"])
 _COMPARED = 500
 _DELIMITERS = "|\t;,"
+_COMMENTS = re.compile(r"\A(?:\s*#.*\n)+")
 Row = Mapping[str, str]
 
 
@@ -90,6 +92,7 @@ def read_rows(path: Path, text: str) -> tuple[Found, list[tuple[int, Row]]]:
 
 
 def _cells(path: Path, text: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    text = _COMMENTS.sub("", text, count=1)
     first = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max(_DELIMITERS, key=first.count)
     # sacct does not quote: a quote is part of a job's name, and must not run on into the next lines.
