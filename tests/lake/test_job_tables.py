@@ -397,3 +397,8 @@ def test_the_raw_number_of_an_array_task_is_its_job(tmp_path):
     row = "202_1|555|x|hal|bio|COMPLETED|2026-01-20T01:00:00|2026-01-20T02:00:00|node01|gres/gpu=1"
     found = read_jobs(write(tmp_path, f"{head}\n{row}\n"), "UTC")
     assert [c.run_id for c in found.claims] == ["555"]
+
+
+def test_comments_above_a_table_are_passed_over(tmp_path):
+    text = "# jobs of January, by ops\n# a, b\njob,host,start,end\n1,n1,2026-01-20T01:00:00Z,2026-01-20T02:00:00Z\n"
+    assert [c.run_id for c in read_jobs(write(tmp_path, text)).claims] == ["1"]

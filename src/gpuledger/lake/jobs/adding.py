@@ -126,7 +126,7 @@ def _of_lists(claims: Iterable[Claim]) -> list[str]:
         out.append(
             f"{count(len(doubted), 'pod')} may have ended ({spans}{', ...' * (len(doubted) > _SPANS)}), as a list"
             " without them may be newer than the last one with them: that time is booked as unknown; write into each"
-            " list when it was taken (jq '.taken_at = (now | todate)'), or add it with --taken"
+            " list when it was taken (jq '.taken_at = (now | todate)'), or add each with gpuledger jobs --taken"
         )
     if running:
         one = len(running) == 1
