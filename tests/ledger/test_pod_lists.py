@@ -246,6 +246,13 @@ def test_a_list_whose_time_is_unknown_may_be_the_newer_one(tmp_path):
     assert claim.gone_ms == make.DAY + 20 * MINUTE
 
 
+def test_a_later_list_may_show_older_times_than_one_that_has_the_pod(tmp_path):
+    """Two pods are deleted, the later of which gave the first list its time."""
+    lives = [P, Life("x", "ml", 1, 4, 9), Life("cpu", "web", 1, 3, 99)]
+    lake, _ = added_to(tmp_path, (lives, Taken(5, None)), (lives, Taken(20, None, copied=True)))
+    assert booked_on(lake, 0) == [2, 3]  # up to the start of the other one
+
+
 def test_two_lists_with_the_same_pods_are_two(tmp_path):
     """Nothing else happened, so that the list before the pod and the one after it are alike; one has its time."""
     lists = [Taken(0, None, timed=True), Taken(5, None), Taken(20, None)]

@@ -125,8 +125,9 @@ def _of_lists(claims: Iterable[Claim]) -> list[str]:
         spans = ", ".join(f"{c.name} after {_when(c.sure_ms)}" for c in doubted[:_SPANS])
         out.append(
             f"{count(len(doubted), 'pod')} may have ended ({spans}{', ...' * (len(doubted) > _SPANS)}), as a list"
-            " without them may be newer than the last one with them: that time is booked as unknown; write into each"
-            " list when it was taken (jq '.taken_at = (now | todate)'), or add each with gpuledger jobs --taken"
+            " without them may be newer than the last one with them: that time is booked as unknown; list the pods of"
+            " all namespaces without a selector, and write into each list when it was taken"
+            " (jq '.taken_at = (now | todate)'), or add each with gpuledger jobs --taken"
         )
     if running:
         one = len(running) == 1
