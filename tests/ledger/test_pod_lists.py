@@ -198,12 +198,22 @@ def test_a_pod_that_is_deleted_between_two_lists_ends_between_them(tmp_path):
     assert "1 pod ended" in said
     assert "p between 2026-01-20 00:05:00Z and 2026-01-20 00:20:00Z" in said
     assert "CSV of pod, namespace, host, start and end" in said
+    assert "taken_at" not in said
     (claim,) = [c for c in read_claims(lake) if c.pod == "p"]
     assert (claim.end_ms, claim.sure_ms, claim.gone_ms) == (None, *(make.DAY + m * MINUTE for m in (5, 20)))
     exact = tmp_path / "ends.csv"
     exact.write_text(f"pod,namespace,host,start,end\np,ml,n0,{stamp(2)},{stamp(9)}\n")
     add_jobs(lake, [exact])
     assert booked_on(lake, 0) == list(range(2, 9))
+
+
+def test_lists_without_their_time_say_so_where_a_pod_ends(tmp_path):
+    lake, notes = added_to(tmp_path, ([P, Q], Taken(5, None)), ([P, Q, Life("r", "ml", 0, 15, 30)], Taken(20, None)))
+    said = next(note for note in notes if "ended between two lists" in note)
+    assert "p between 2026-01-20 00:03:00Z and 2026-01-20 00:15:00Z" in said  # what the lists show
+    assert "taken_at" in said
+    again = add_jobs(lake, [tmp_path / "1.json"])
+    assert (again.claims_new, again.pods_unsure, again.days) == (0, 1, [])
 
 
 def test_a_list_of_another_namespace_ends_nothing(tmp_path):

@@ -29,6 +29,10 @@ _SKIPPED = {
     " labels",
 }
 _SPANS = 3
+_TIME_IT = (
+    "write into each list when it was taken (jq '.taken_at = (now | todate)'), or add each with gpuledger jobs --taken"
+)
+_UNTIMED = f"a list that does not show when it was taken counts up to the newest time in it: {_TIME_IT}; "
 _END_IT = "to end a pod at its exact time, add a CSV of pod, namespace, host, start and end"
 
 
@@ -78,7 +82,7 @@ def add_jobs(
         now = write_claims(lake, merged, known) if (merged, known) != (before, lists) else was
         _keep_rejects(lake, found, result)
     result.claims = len(merged)
-    result.claims_new = len(set(merged) - set(before))
+    result.claims_new = len({_unseen(c) for c in merged} - {_unseen(c) for c in before})
     result.days = [
         day for day in (lake.manifest().days() if lake.exists() else []) if was.of_day(day) != now.of_day(day)
     ]
@@ -88,9 +92,14 @@ def add_jobs(
             f"jobs that two rows give different owners for: {names}; of two names the later in the alphabet is used."
             " Check the tables"
         )
+    _note_pods(result, sorted(set(merged) - set(before), key=order_of), known)
     result.pods_unsure = len({(c.identity, c.start_ms) for c in merged if c.sure_ms is not None})
-    result.notes += _of_lists(sorted(set(merged) - set(before), key=order_of))
     return result
+
+
+def _unseen(claim: Claim) -> Claim:
+    """What a claim means, without the lists it is in."""
+    return claim if claim.seen_ms is None else msgspec.structs.replace(claim, seen_ms=None, seen_in=0)
 
 
 def _fresh(found: Sequence[Found], before: Sequence[PodList]) -> list[Claim]:
@@ -109,9 +118,12 @@ def _fresh(found: Sequence[Found], before: Sequence[PodList]) -> list[Claim]:
     return out
 
 
-def _of_lists(claims: Iterable[Claim]) -> list[str]:
-    """What is reported about pods without an end that are new, or of which something else is known now."""
-    out, pods = [], {(c.identity, c.start_ms): c for c in claims if c.seen_ms is not None and c.end_ms is None}
+def _note_pods(result: JobsResult, claims: Iterable[Claim], lists: Sequence[PodList]) -> None:
+    """Report pods without an end that are new, or of which something else is known now."""
+    out, pods = (
+        result.notes,
+        {(c.identity, c.start_ms): c for c in claims if c.seen_ms is not None and c.end_ms is None},
+    )
     gone = [c for c in pods.values() if c.gone_ms is not None]
     doubted = [c for c in pods.values() if c.gone_ms is None and c.sure_ms is not None]
     running = [c for c in pods.values() if c.sure_ms is None]
@@ -119,23 +131,22 @@ def _of_lists(claims: Iterable[Claim]) -> list[str]:
         spans = ", ".join(f"{c.name} between {_when(c.sure_ms)} and {_when(c.gone_ms)}" for c in gone[:_SPANS])
         out.append(
             f"{count(len(gone), 'pod')} ended between two lists ({spans}{', ...' * (len(gone) > _SPANS)}): GPU time"
-            f" between the two is booked as unknown; {_END_IT}"
+            f" between the two is booked as unknown; {_UNTIMED if any(not one.exact for one in lists) else ''}{_END_IT}"
         )
     if doubted:
         spans = ", ".join(f"{c.name} after {_when(c.sure_ms)}" for c in doubted[:_SPANS])
         out.append(
             f"{count(len(doubted), 'pod')} may have ended ({spans}{', ...' * (len(doubted) > _SPANS)}), as a list"
             " without them may be newer than the last one with them: that time is booked as unknown; list the pods of"
-            " all namespaces without a selector, and write into each list when it was taken"
-            " (jq '.taken_at = (now | todate)'), or add each with gpuledger jobs --taken"
+            f" all namespaces without a selector, and {_TIME_IT}"
         )
+    result.jobs_running += len(running)
     if running:
         one = len(running) == 1
         out.append(
             f"{count(len(running), 'pod')} without an end count{'s' * one} as still running ({_named(running)}); add a"
             f" newer list of all pods: it ends those that it lacks; {_END_IT}"
         )
-    return out
 
 
 def _when(at_ms: int | None) -> str:
@@ -147,7 +158,7 @@ def _note(result: JobsResult, path: Path, found: Found) -> None:
     result.rows_read += found.rows
     result.jobs += len({c.identity for c in found.claims})
     running = {c.identity: c for c in found.claims if c.end_ms is None}
-    result.jobs_running += len(running)
+    result.jobs_running += 0 if found.kind is Kind.PODS else len(running)
     result.notes.append(f"{path.name}: read as {found.kind.value}")
     for why, jobs in found.skipped.items():
         result.skipped[why.value] = result.skipped.get(why.value, 0) + jobs
