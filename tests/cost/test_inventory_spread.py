@@ -14,12 +14,15 @@ from fleets import UTIL, Row, lake_of, samples
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuledger.cost.billing import Asked
 from gpuledger.cost.inventories.findings import PartlySeen, Source, Why
 from gpuledger.cost.inventories.kinds import Found, Node, Spent, Stock
 from gpuledger.cost.inventories.matching import Directory, Presence, read_presences
 from gpuledger.cost.inventories.settling import settle
 from gpuledger.cost.inventory import Inventory, Paid
+from gpuledger.cost.inventory_use import use_notes
 from gpuledger.errors import FactError
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, day_start_ms
 
 DAY = day_start_ms("2026-01-20")
@@ -254,7 +257,19 @@ def test_allocations_price_idle_time_at_their_rate() -> None:
     found = made([seen("GPU-a", "n1"), seen("GPU-b", "n1")], bill(*rows, kind="opencost"))
     assert {r.usd_per_h for r in found.rows} == {2}
     assert found.use
-    assert found.use.idle_priced_h == 36
+    assert (found.use.idle_priced_h, found.use.outside_h) == (36, 0)
+
+
+def test_hours_of_allocations_that_the_lake_does_not_cover_are_not_idle() -> None:
+    """A day of allocations, and samples of four of its hours."""
+    rows = [spent("n1", 24, gpu_hours=Decimal(12))]
+    found = made([seen("GPU-a", "n1", 10, 14)], bill(*rows, kind="opencost"))
+    assert {r.usd_per_h for r in found.rows} == {2}
+    assert found.use
+    assert (found.use.idle_priced_h, found.use.outside_h) == (2, 20)
+    said = list(use_notes(Asked(Scope(), found)))
+    assert any("20 GPU-hours of the periods of the allocations lie before the first" in words for words in said)
+    assert any("2 GPU-hours are in no allocation" in words for words in said)
 
 
 HOSTS = ("n1", "n2", "n3")

@@ -238,7 +238,7 @@ def test_a_pod_that_kubectl_no_longer_lists_is_ended_by_a_table(tmp_path):
     pod["status"] = {"phase": "Running", "startTime": "2026-01-20T01:00:00Z", "containerStatuses": [{"state": {}}]}
     lake = Lake(tmp_path / "lake")
     result = add_jobs(lake, [write(tmp_path, json.dumps(pod), "pods.json")])
-    assert any("in no later list" in note for note in result.notes)
+    assert any("counts as still running" in note for note in result.notes)
     ends = "pod,namespace,host,start,end\ntrainer-0,ml,node1,2026-01-20T01:00:00Z,2026-01-20T04:00:00Z\n"
     add_jobs(lake, [write(tmp_path, ends)])
     (claim,) = read_claims(lake)
@@ -397,3 +397,8 @@ def test_the_raw_number_of_an_array_task_is_its_job(tmp_path):
     row = "202_1|555|x|hal|bio|COMPLETED|2026-01-20T01:00:00|2026-01-20T02:00:00|node01|gres/gpu=1"
     found = read_jobs(write(tmp_path, f"{head}\n{row}\n"), "UTC")
     assert [c.run_id for c in found.claims] == ["555"]
+
+
+def test_comments_above_a_table_are_passed_over(tmp_path):
+    text = "# jobs of January, by ops\n# a, b\njob,host,start,end\n1,n1,2026-01-20T01:00:00Z,2026-01-20T02:00:00Z\n"
+    assert [c.run_id for c in read_jobs(write(tmp_path, text)).claims] == ["1"]

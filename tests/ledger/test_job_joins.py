@@ -231,6 +231,18 @@ def test_a_label_of_the_telemetry_wins_and_a_disagreement_is_counted():
     assert (counts.disagreed, counts.placed) == (0, 2)
 
 
+def test_clusters_that_differ_are_both_named_with_what_to_do():
+    held = [claim("7", 0, 9, gpu="0", user="ann", cluster="slurm1")]
+    rows, counts = joined(sampled(2, 1, cluster="prod-eu"), held)
+    assert {(r["cluster"], r["user"]) for r in rows} == {("prod-eu", None)}
+    assert counts.clusters == (("prod-eu", "slurm1"),)
+    (said,) = words_of(added([counts, counts]))
+    assert "prod-eu in the samples, slurm1 in the job tables" in said
+    assert "omit Cluster" in said
+    _, counts = joined(sampled(2, 1, cluster="prod-eu", user="eve"), held)  # another user too: the name is not all
+    assert (counts.disagreed, counts.clusters) == (2, ())
+
+
 def test_a_pod_is_the_same_pod_under_another_run_id():
     held = [claim("flyte-1", 0, 9, gpu="0", pod="p", namespace="ml", team="nlp")]
     rows, counts = joined(sampled(1, 1, pod="p", namespace="ml", run_id="recorded"), held)

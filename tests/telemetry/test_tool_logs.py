@@ -599,3 +599,31 @@ def test_decimals_with_a_comma_say_how_to_go_on(tmp_path):
     assert "decimals with a point" in raised.value.hint
     pd.read_csv(file, sep=None, decimal=",", engine="python").to_csv(tmp_path / "points.csv")
     assert len(imported(tmp_path, tmp_path / "points.csv")) == 1
+
+
+# A W&B panel, Export, CSV: one metric of a run, its x-axis first
+PANEL = '"{x}",' + ",".join(f'"sun-1 - system.gpu.0.powerWatts{end}"' for end in ("", "__MIN", "__MAX")) + "\n"
+
+
+def test_a_panel_of_wandb_is_read_where_it_has_times(tmp_path):
+    file = tmp_path / "panel.csv"
+    rows = "".join(f'"{1768870800 + 15 * i}","{300 + i}","290","310"\n' for i in range(4))
+    file.write_text(PANEL.format(x="Wall Time") + rows)
+    lake = gpuledger.open(tmp_path / "lake")
+    assert any("a sample of one metric" in note for note in lake.ingest(file, **SAID).notes)
+    found = lake.samples().df()
+    assert found["power_w"].tolist() == [300, 301, 302, 303]
+    assert found["at_ms"].tolist() == [(1768870800 + 15 * i) * 1000 for i in range(4)]
+
+
+@pytest.mark.parametrize("axis", ["Step", "Relative Time (Process)"])
+def test_a_panel_of_wandb_without_times_names_what_to_export(tmp_path, axis):
+    file = tmp_path / "panel.csv"
+    file.write_text(PANEL.format(x=axis) + '"1","300","290","310"\n')
+    with pytest.raises(FileFault, match="W&B panel over '" + re.escape(axis)) as raised:
+        gpuledger.open(tmp_path / "lake").ingest(file, **SAID)
+    assert "history(stream='events'" in raised.value.hint
+    two = PANEL.format(x="Wall Time").replace("\n", ',"sea-2 - system.gpu.0.powerWatts"\n')
+    file.write_text(two + '"1768870800","300","290","310","320"\n')
+    with pytest.raises(FileFault, match=r"2 runs \(sea-2, sun-1\)"):
+        gpuledger.open(tmp_path / "lake").ingest(file, **SAID)

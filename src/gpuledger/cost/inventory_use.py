@@ -82,6 +82,11 @@ def use_notes(asked: Asked) -> Iterator[str]:
             f"{use.idle_priced_h:,.0f} GPU-hours are in no allocation: they are priced at the rate of the allocations, "
             "so the bill is above the dollars of that file"
         )
+    if use.outside_h >= 1:
+        yield (
+            f"{use.outside_h:,.0f} GPU-hours of the periods of the allocations lie before the first or after the last "
+            "sample of the lake, so whether they were used is unknown; ask for allocations of the time the lake covers"
+        )
     for part in use.partly_seen[:3]:
         yield f"{part.host}: {part.seen} of {part.has} GPUs were seen; its dollars are spread over those"
     if len(use.partly_seen) > 3:

@@ -98,12 +98,14 @@ class Intake:
         )
 
     @takes(tz="text")
-    def jobs(self, *files: File, tz: str | None = None) -> JobsResult:
+    def jobs(self, *files: File, tz: str | None = None, taken: Instant | None = None) -> JobsResult:
         """Add job tables: sacct's output, pods as kubectl writes them, or any CSV of who held which GPU when.
 
-        `tz`: the zone of times without one. Owners apply from the next statement on.
+        `tz`: the zone of times without one. `taken`: when kubectl printed the one list of pods among them. Owners apply
+        from the next statement on.
         """
-        return add_jobs(self.lake, [path for item in files for path in given_files(item, Path())], zone=tz)
+        paths = [path for item in files for path in given_files(item, Path())]
+        return add_jobs(self.lake, paths, zone=tz, taken=taken)
 
 
 def given_files(item: Any, folder: Path) -> Iterable[str | Path]:

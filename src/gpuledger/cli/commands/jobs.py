@@ -16,9 +16,12 @@ FOUND_PROBLEMS = 1
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=PATH)
 @lake_option
 @click.option("--tz", "zone", help="Time zone of timestamps without one; required where a table has such times.")
+@click.option("--taken", metavar="TIME", help="When kubectl printed the one list of pods among the files.")
 @click.option("--fail-on", type=click.Choice(["rejects"]), help="Exit 1 if any row was rejected.")
 @screen_options
-def command(screen: Screen, files: tuple[Path, ...], lake_dir: Path, zone: str | None, fail_on: str | None) -> int:
+def command(
+    screen: Screen, files: tuple[Path, ...], lake_dir: Path, zone: str | None, taken: str | None, fail_on: str | None
+) -> int:
     """Add job tables: GPU time gets its job, user and account.
 
     Reads the output of sacct (--parsable2), of kubectl get pods -o json, and any CSV or JSON table with the columns
@@ -30,7 +33,7 @@ def command(screen: Screen, files: tuple[Path, ...], lake_dir: Path, zone: str |
     from gpuledger.report.documents.jobs import jobs_document
 
     with screen.stages() as stages:
-        result, owners = add_tables(lake_dir, files, zone, stages)
+        result, owners = add_tables(lake_dir, files, zone, stages, taken)
     give(jobs_document(result, owners, lake_dir), screen)
     if result.rows_rejected:
         screen.say(f"rejected rows, each with its file, row, column and value: {result.rejects_file}")

@@ -93,8 +93,9 @@ class FileUse:
 class InventoryUse:
     """What became of an inventory in a lake.
 
-    `repeated_rows`: rows that are in several files, and count once. `idle_priced_h`: GPU-hours that allocations did not
-    hold, at their rate. `gpus_unpriced`: GPUs of the window that no row prices.
+    `repeated_rows`: rows that are in several files, and count once. `idle_priced_h`: GPU-hours within the time of the
+    lake that allocations did not hold, at their rate; `outside_h`: GPU-hours of their periods before its first or after
+    its last sample. `gpus_unpriced`: GPUs of the window that no row prices.
     """
 
     files: tuple[FileUse, ...]
@@ -103,6 +104,7 @@ class InventoryUse:
     conflicts: tuple[PriceConflict, ...] = ()
     partly_seen: tuple[PartlySeen, ...] = ()
     idle_priced_h: float = 0.0
+    outside_h: float = 0.0
     repeated_rows: int = 0
     gpus_unpriced: int = 0
 

@@ -67,6 +67,7 @@ def settle(stock: Stock, presences: Sequence[Presence]) -> Inventory:
         partly_seen=tuple(_partly(stock, directory, made)),
         repeated_rows=made.repeated_rows,
         idle_priced_h=float(made.idle_priced_ms / MS_PER_HOUR),
+        outside_h=made.outside_ms / MS_PER_HOUR,
     )
     return Inventory(stock.path, (*rows, *nodes), use)
 

@@ -66,6 +66,7 @@ class Spread:
     partly: dict[str, PartlySeen] = field(default_factory=dict)
     matched_usd: Decimal = Decimal(0)
     idle_priced_ms: Fraction = Fraction(0)
+    outside_ms: int = 0
     repeated_rows: int = 0
 
 
@@ -140,10 +141,13 @@ def _spread_one(charge: _Charge, directory: Directory, lake: Stretch, kind: str,
     if not stretches or charge.free:
         out.unmatched.append(_unmatched(charge, directory, lake))
         return
-    length: int | Fraction = sum(end - start for start, end in stretches.values())
+    length: int | Fraction = (whole := sum(end - start for start, end in stretches.values()))
     if spent.gpu_hours:
         allocated = Fraction(spent.gpu_hours) * MS_PER_HOUR
-        out.idle_priced_ms += max(length - allocated, Fraction(0))
+        # Which of the period's hours were allocated is not in the file: the same share of those the lake covers.
+        covered = sum(max(min(end, lake[1]) - max(start, lake[0]), 0) for start, end in stretches.values())
+        out.idle_priced_ms += max(length - allocated, Fraction(0)) * covered / whole
+        out.outside_ms += whole - covered
         length = allocated
     bought = Bought(kind, spent.file, spent.row, spent.instance, spent.region, spent.purchase_option)
     alike: dict[Stretch, list[str]] = {}

@@ -24,6 +24,9 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
 
     `gpu`: the index on the host or the UUID; None where the table does not say which. `gpus`: how many of the host's
     GPUs the job holds; None where unknown. Without a host the GPU is a UUID.
+
+    Of a pod: `seen_ms`, when the newest list of pods that has it was taken, and `seen_in`, how many have it. `sure_ms`:
+    up to when it surely ran, where a list that may be newer lacks it; `gone_ms`: from when on it surely did not.
     """
 
     host: str | None
@@ -39,6 +42,10 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
     workload: str | None = None
     run_id: str | None = None
     pod: str | None = None
+    seen_ms: int | None = None
+    seen_in: int = 0
+    sure_ms: int | None = None
+    gone_ms: int | None = None
 
     @property
     def identity(self) -> Identity:
@@ -62,11 +69,15 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def contradicts(self, own: Owner) -> bool:
-        """Whether a label of a sample and of the job are both known and differ; a pod may have several run ids."""
+        """Whether a label of a sample and of the job are both known and differ."""
+        return bool(self.differing(own))
+
+    def differing(self, own: Owner) -> set[str]:
+        """The labels that are known of a sample and of the job, and differ; a pod may have several run ids."""
         labels, of = self.labels, dict(zip(LABELS, own, strict=True))
         differ = {n for n in _COMPARED if of[n] and labels[n] and of[n] != labels[n]}
         same_pod = self.pod is not None and of["pod"] == self.pod
-        return bool(differ - {"run_id"} if same_pod else differ)
+        return differ - {"run_id"} if same_pod else differ
 
     def named_by(self, own: Owner) -> bool:
         """Whether a label of a sample names the job or its owner."""
@@ -94,13 +105,15 @@ def settled(claims: Iterable[Claim]) -> tuple[list[Claim], list[Claim]]:
             torn[key] = claim
         found[key] = claim if other is None else _joined(claim, other)
     # Where one table names the GPUs of a job on a host, another that does not is about the same GPUs.
+    loose = {(c.identity, c.host, c.start_ms): c for c in found.values() if c.gpu is None}
     exact = {(c.identity, c.host, c.start_ms) for c in found.values() if c.gpu is not None}
-    kept = [c for c in found.values() if c.gpu is not None or (c.identity, c.host, c.start_ms) not in exact]
+    kept = [c for key, c in loose.items() if key not in exact]
+    kept += [_seen_too(c, loose.get((c.identity, c.host, c.start_ms))) for c in found.values() if c.gpu is not None]
     return sorted(kept, key=order_of), [found[key] for key in torn]
 
 
 def ended(claims: Iterable[Claim]) -> list[Claim]:
-    """The claims, those without an end ended where their job started again, as it had ended by then.
+    """The claims, those without an end ended where their job started again or is in no list, as it had ended by then.
 
     A pod, and a job whose scheduler says how many GPUs it holds, run once at a time, on whatever hosts. Others may hold
     several GPUs, each from a time of its own on.
@@ -114,7 +127,11 @@ def ended(claims: Iterable[Claim]) -> list[Claim]:
 
 def _until(claim: Claim, starts: list[int]) -> Claim:
     place = bisect_right(starts, claim.start_ms)
-    return msgspec.structs.replace(claim, end_ms=starts[place]) if place < len(starts) else claim
+    ends = [t for t in (claim.gone_ms, *starts[place : place + 1]) if t is not None]
+    if not ends:
+        return claim
+    sure = None if claim.sure_ms is None or claim.sure_ms >= min(ends) else claim.sure_ms
+    return msgspec.structs.replace(claim, end_ms=min(ends), sure_ms=sure)
 
 
 def _run_of(claim: Claim) -> tuple[object, ...]:
@@ -133,4 +150,13 @@ def _joined(a: Claim, b: Claim) -> Claim:
     counts = [c.gpus for c in (a, b) if c.gpus is not None]
     known = {n: [t for t in (getattr(a, n), getattr(b, n)) if t is not None] for n in LABELS}
     labels = {name: max(texts, default=None) for name, texts in known.items()}
-    return msgspec.structs.replace(a, end_ms=max(ends, default=None), gpus=max(counts, default=None), **labels)
+    joined = msgspec.structs.replace(a, end_ms=max(ends, default=None), gpus=max(counts, default=None), **labels)
+    return _seen_too(joined, b)
+
+
+def _seen_too(claim: Claim, other: Claim | None) -> Claim:
+    """The claim, seen also in the lists that show the other one of the same pod."""
+    if other is None or other.seen_ms is None:
+        return claim
+    seen_ms = other.seen_ms if claim.seen_ms is None else max(claim.seen_ms, other.seen_ms)
+    return msgspec.structs.replace(claim, seen_ms=seen_ms, seen_in=claim.seen_in + other.seen_in)

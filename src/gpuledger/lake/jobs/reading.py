@@ -7,12 +7,14 @@ from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
 from gpuledger.bounds import DOCUMENT_MIB, read_text
 from gpuledger.errors import FileFault, map_os_error
 from gpuledger.lake.jobs.claims import LABELS, Claim, is_index
+from gpuledger.lake.jobs.pods import timed
 from gpuledger.lake.jobs.tables import Found, Kind, Row, Skipped, Why, read_rows
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.stamps import Fault, StampReader
@@ -25,8 +27,11 @@ _FAULTS = {
 }
 
 
-def read_jobs(path: Path, zone: str | None = None) -> Found:
-    """The claims of a file. `zone`: of times without one; a fault asks for it where it is needed and not given."""
+def read_jobs(path: Path, zone: str | None = None, taken_ms: int | None = None) -> Found:
+    """The claims of a file. `zone`: of times without one; a fault asks for it where it is needed and not given.
+
+    `taken_ms`: when a list of pods was taken.
+    """
     try:
         text = read_text(path, "utf-8-sig", DOCUMENT_MIB)
     except OSError as error:
@@ -42,9 +47,16 @@ def read_jobs(path: Path, zone: str | None = None) -> Found:
             " TZ=UTC sacct ... writes UTC)"
         )
         raise FileFault(path, "its times have no time zone, and none was named", hint=hint)
-    if not found.claims and not found.rejected:
+    if found.listed is not None:
+        found.listed = timed(path, found.listed, found.taken if taken_ms is None else taken_ms)
+    if not found.claims and not found.rejected and not _shows_ends(found):
         raise FileFault(path, f"no job in this {found.kind.value} held a GPU ({_reasons(found)})", hint=_no_gpus(found))
     return found
+
+
+def _shows_ends(found: Found) -> bool:
+    """Whether a list without a pod on a GPU is one all the same, so that pods of earlier lists have ended."""
+    return found.listed is not None and set(found.skipped) <= {Skipped.never_started, Skipped.no_gpus}
 
 
 def _reasons(found: Found) -> str:
@@ -75,10 +87,10 @@ class _Refused(Exception):
         self.why, self.column, self.value = why, column, value[:80]
 
 
-Instant = int | Why | None
+_Read = int | Why | None
 
 
-def _instants(texts: list[str], stamps: StampReader) -> list[Instant]:
+def _instants(texts: list[str], stamps: StampReader) -> list[_Read]:
     at, fault = stamps.read(pa.array(texts, pa.string()))
     limits = schema.columns()[schema.TIME]
     fault = np.where((fault == 0) & ((at < limits.min) | (at > limits.max)), Fault.WRONG, fault)
@@ -88,7 +100,7 @@ def _instants(texts: list[str], stamps: StampReader) -> list[Instant]:
     ]
 
 
-def _take_row(found: Found, row: Row, start: Instant, end: Instant) -> None:
+def _take_row(found: Found, row: Row, start: _Read, end: _Read) -> None:
     for name, instant in (("start", start), ("end", end)):
         if isinstance(instant, Why):
             raise _Refused(instant, name, row.get(name, ""))
@@ -109,7 +121,7 @@ def _take_row(found: Found, row: Row, start: Instant, end: Instant) -> None:
     if not any(v for k, v in labels.items() if k != "cluster"):
         raise _Refused(Why.no_owner, "job", "")
     found.claims += [
-        Claim(host=host, gpu=gpu, gpus=gpus, start_ms=start, end_ms=end, **labels)
+        msgspec.convert(labels | {"host": host, "gpu": gpu, "gpus": gpus, "start_ms": start, "end_ms": end}, Claim)
         for host, gpu, gpus in _places(row, count)
     ]
     return None

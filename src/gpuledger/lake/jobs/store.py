@@ -2,6 +2,7 @@
 
     LAKE/jobs/manifest.json       which file holds the claims, and a fingerprint of those of each day
     LAKE/jobs/claims-N.parquet    all claims, in order; replaced as a whole under the next number
+    LAKE/jobs/lists-N.parquet     which lists of pods there were, if any; likewise
 
 The manifest is replaced last, so a lake has either the old claims or the new.
 """
@@ -21,17 +22,32 @@ import pyarrow.parquet as pq
 
 from gpuledger.errors import LakeError, map_os_error
 from gpuledger.lake.jobs.claims import LABELS, Claim, ended
+from gpuledger.lake.jobs.lists import PodList
 from gpuledger.lake.json_files import encoded, read_json
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parquet_files import write_parquet
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 
-VERSION = 1
+# Version 2 added lists of pods, and to claims what these show.
+VERSION = 2
 # Changes when claims are joined by other rules, so that days are posted again.
 JOIN_RULES = 2
+_EVIDENCE = ("seen_ms", "seen_in", "sure_ms", "gone_ms")
 _TEXTS = ("host", "gpu", *LABELS)
 SCHEMA = pa.schema(
-    [(n, pa.string()) for n in _TEXTS] + [("gpus", pa.int64()), ("start_ms", pa.int64()), ("end_ms", pa.int64())],
+    [(n, pa.string()) for n in _TEXTS] + [(n, pa.int64()) for n in ("gpus", "start_ms", "end_ms", *_EVIDENCE)],
+    metadata={"gpuledger.jobs.version": str(VERSION)},
+)
+_LISTS = pa.schema(
+    [
+        ("id", pa.string()),
+        ("at_ms", pa.int64()),
+        ("by_ms", pa.int64()),
+        ("exact", pa.bool_()),
+        ("written_ms", pa.int64()),
+        ("namespace", pa.string()),
+        ("nodes", pa.list_(pa.string())),
+    ],
     metadata={"gpuledger.jobs.version": str(VERSION)},
 )
 _HINT = "delete the jobs folder of the lake and add the job tables again"
@@ -43,6 +59,7 @@ class JobsManifest(msgspec.Struct, frozen=True):
     version: int = VERSION
     number: int = 0
     claims: int = 0
+    lists: int = 0
     days: dict[str, str] = {}
     after: str = ""
 
@@ -69,12 +86,24 @@ def read_claims(lake: Lake, day: str | None = None) -> list[Claim]:
     number = read_manifest(lake).number
     if not number:
         return []
-    file = _file(lake, number)
+    table = _table(lake, _file(lake, number))
+    return _claims(table) if day is None else _claims_of_day(table, day_start_ms(day))
+
+
+def read_lists(lake: Lake) -> list[PodList]:
+    """Which lists of pods were added, in order."""
+    manifest = read_manifest(lake)
+    if not manifest.lists:
+        return []
+    rows = _table(lake, _file(lake, manifest.number, "lists")).to_pylist()
+    return [PodList(**{**row, "nodes": tuple(row["nodes"])}) for row in rows]
+
+
+def _table(lake: Lake, file: Path) -> pa.Table:
     try:
-        table = pq.read_table(lake.store.local([file])[0], partitioning=None)
+        return pq.read_table(lake.store.local([file])[0], partitioning=None)
     except (OSError, pa.ArrowException) as error:
         raise LakeError(f"{file}: the jobs of this lake cannot be read: {error}", hint=_HINT) from error
-    return _claims(table) if day is None else _claims_of_day(table, day_start_ms(day))
 
 
 def _claims(table: pa.Table) -> list[Claim]:
@@ -83,7 +112,10 @@ def _claims(table: pa.Table) -> list[Claim]:
 
 def _claims_of_day(table: pa.Table, first_ms: int) -> list[Claim]:
     """Those of jobs that ran on a day; a job that started again, on whatever day, has ended by then."""
-    before = pc.fill_null(pc.less_equal(table["end_ms"], first_ms), False)
+    last = table["end_ms"]
+    if "gone_ms" in table.column_names:
+        last = pc.coalesce(last, table["gone_ms"])
+    before = pc.fill_null(pc.less_equal(last, first_ms), False)
     there = _claims(table.filter(pc.and_(pc.less(table["start_ms"], first_ms + MS_PER_DAY), pc.invert(before))))
     if all(claim.end_ms is not None for claim in there):
         return there
@@ -96,33 +128,40 @@ def _claims_of_day(table: pa.Table, first_ms: int) -> list[Claim]:
     return [claim for claim in found if claim.end_ms is None or claim.end_ms > first_ms]
 
 
-def write_claims(lake: Lake, claims: Sequence[Claim]) -> JobsManifest:
-    """Replace all claims. Call inside the lake's lock."""
+def write_claims(lake: Lake, claims: Sequence[Claim], lists: Sequence[PodList] = ()) -> JobsManifest:
+    """Replace all claims and lists of pods. Call inside the lake's lock."""
     before = read_manifest(lake)
     number = lake.store.next_number(before.number)
-    rows = [msgspec.structs.asdict(c) for c in claims]
+    tables = {_file(lake, number): _rows(claims, SCHEMA)}
+    if lists:
+        tables[_file(lake, number, "lists")] = _rows(lists, _LISTS)
     try:
         folder(lake).mkdir(parents=True, exist_ok=True)
-        file = _file(lake, number)
-        aside = lake.store.aside(file)
-        write_parquet(pa.Table.from_pylist(rows, SCHEMA), aside, compression="zstd")
-        lake.store.add([(aside, file)])
+        aside = {file: lake.store.aside(file) for file in tables}
+        for file, table in tables.items():
+            write_parquet(table, aside[file], compression="zstd")
+        lake.store.add([(aside[file], file) for file in tables])
     except OSError as error:
         raise map_os_error(error, folder(lake), "write") from error
     days, after = _fingerprints(ended(claims))
-    made = JobsManifest(VERSION, number, len(claims), days, after)
+    made = JobsManifest(VERSION, number, len(claims), len(lists), days, after)
     try:
         lake.store.swap(folder(lake) / "manifest.json", encoded(made))
     except OSError as error:
         raise map_os_error(error, folder(lake), "write the list of jobs") from error
-    stays = {_file(lake, before.number), file}  # the one just replaced stays for whoever reads it now
+    # Those just replaced stay for whoever reads them now.
+    stays = {_file(lake, n, kind) for n in (before.number, number) for kind in ("claims", "lists")}
     with contextlib.suppress(OSError, LakeError):
-        lake.store.delete(old for old in folder(lake).glob("claims-*.parquet") if old not in stays)
+        lake.store.delete(old for old in folder(lake).glob("*-*.parquet") if old not in stays)
     return made
 
 
-def _file(lake: Lake, number: int) -> Path:
-    return folder(lake) / f"claims-{number:06d}.parquet"
+def _rows(found: Sequence[msgspec.Struct], kind: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist([msgspec.structs.asdict(one) for one in found], kind)
+
+
+def _file(lake: Lake, number: int, kind: str = "claims") -> Path:
+    return folder(lake) / f"{kind}-{number:06d}.parquet"
 
 
 def _fingerprints(claims: Sequence[Claim]) -> tuple[dict[str, str], str]:
@@ -146,4 +185,7 @@ def _fingerprints(claims: Sequence[Claim]) -> tuple[dict[str, str], str]:
 
 
 def _hash(claim: Claim) -> int:
-    return int.from_bytes(hashlib.blake2b(msgspec.json.encode(claim), digest_size=8).digest(), "little")
+    known = msgspec.structs.asdict(claim)
+    sure_ms = [known.pop(name) for name in _EVIDENCE][2]
+    text = msgspec.json.encode(known if sure_ms is None else known | {"sure_ms": sure_ms})
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")

@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.errors import FileFault, nearest
 from gpuledger.lake.jobs.claims import LABELS, Claim
+from gpuledger.lake.jobs.lists import PodList
+from gpuledger.lake.jobs.pods import TAKEN, list_of, newest_ms, pod_row
 from gpuledger.lake.jobs.sacct_json import sacct_jobs, sacct_row
 
 Kind = StrEnum("Kind", {"SACCT": "sacct", "PODS": "Kubernetes pods", "TABLE": "table of jobs"})
@@ -31,20 +32,7 @@ Why = StrEnum("Why", [
 Skipped = StrEnum("Skipped", ["never_started", "no_gpus", "no_time", "mig_slices", "gpu_shares"])
 _COMPARED = 500
 _DELIMITERS = "|\t;,"
-_GPU = ("nvidia.com/gpu", "amd.com/gpu", "amd.com/spx_nps1", "gpu.intel.com/i915")
-# Parts of a GPU: which one a pod has is not in its description.
-_PARTS = {
-    Skipped.mig_slices: re.compile(r"nvidia\.com/mig-.+"),
-    Skipped.gpu_shares: re.compile(r"nvidia\.com/gpu\.shared|amd\.com/[dtqc]px_nps\d"),
-}
-# Labels under which jobs, runs, teams and users are known; the first one a pod has is used.
-_LABELS = {
-    "run_id": ("execution-id", "ray.io/submission-id", "batch.kubernetes.io/job-name", "job-name", "run-id", "run_id"),
-    "workload": ("workload", "app.kubernetes.io/name", "ray.io/cluster", "app"),
-    "team": ("team", "app.kubernetes.io/team"),
-    "user": ("user", "owner"),
-    "account": ("account",),
-}
+_COMMENTS = re.compile(r"\A(?:\s*#.*\n)+")
 Row = Mapping[str, str]
 
 
@@ -56,7 +44,11 @@ class _Names(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @dataclass
 class Found:
-    """What one file holds: claims, and what of it cannot be used: (row, reason, column, value)."""
+    """What one file holds: claims, and what of it cannot be used: (row, reason, column, value).
+
+    `seen_ms`: when pods were seen at least; `listed`: what a list of pods shows about those it lacks; `taken`: when it
+    was taken, as the file says it.
+    """
 
     kind: Kind
     rows: int = 0
@@ -65,6 +57,9 @@ class Found:
     rejected: list[tuple[int, Why, str, str]] = field(default_factory=list)
     skipped: dict[Skipped, int] = field(default_factory=dict)
     unused: tuple[str, ...] = ()
+    seen_ms: int | None = None
+    listed: PodList | None = None
+    taken: str = ""
 
     def skip(self, why: Skipped) -> None:
         """Count a job that held no GPU."""
@@ -97,6 +92,7 @@ def read_rows(path: Path, text: str) -> tuple[Found, list[tuple[int, Row]]]:
 
 
 def _cells(path: Path, text: str) -> tuple[list[str], Iterator[tuple[int, list[str]]]]:
+    text = _COMMENTS.sub("", text, count=1)
     first = next((line for line in text.splitlines() if line.strip()), "")
     delimiter = max(_DELIMITERS, key=first.count)
     # sacct does not quote: a quote is part of a job's name, and must not run on into the next lines.
@@ -162,8 +158,12 @@ def _json_rows(path: Path, text: str) -> tuple[Found, list[tuple[int, Row]]]:
     items = raw.get("items", [raw]) if isinstance(raw, dict) else raw
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise FileFault(path, "not a list of jobs or pods", hint="kubectl get pods -A -o json, or a list of objects")
+    if isinstance(raw, dict) and raw.get("kind") in ("List", "PodList") and not items:
+        words = "an empty list of pods, which does not show of which namespace it is"
+        raise FileFault(path, words, hint="list the pods of all namespaces: kubectl get pods -A -o json")
     if any(item.get("kind") == "Pod" or {"metadata", "spec"} <= item.keys() for item in items):
-        found = Found(Kind.PODS, rows=len(items))
+        found = Found(Kind.PODS, rows=len(items), seen_ms=newest_ms(items), listed=list_of(raw, items))
+        found.taken = str(raw.get(TAKEN) or "") if isinstance(raw, dict) else ""
         made = [(n, pod_row(item)) for n, item in enumerate(items, start=1)]
         for _, row in made:
             if row["part"]:
@@ -214,62 +214,3 @@ def _folded(rows: Sequence[tuple[int, Row]]) -> list[tuple[int, Row]]:
             for column in ("host", "gpus", "user", "account"):
                 job[column] = job.get(column) or row.get(column, "")
     return [(n, job) for n, job in jobs]
-
-
-def pod_row(pod: Mapping[str, Any]) -> dict[str, str]:
-    """A pod as a row of jobs. `part` is filled where it holds parts of GPUs, which cannot be distinguished.
-
-    A pod that is being deleted ends when its grace period does, even if a container still runs.
-    """
-    meta, spec, status = (_part(pod, name) for name in ("metadata", "spec", "status"))
-    labels = _part(meta, "labels")
-    wanted = _wanted(spec)
-    row = {name: next((str(labels[k]) for k in keys if labels.get(k)), "") for name, keys in _LABELS.items()}
-    owners = _list(meta, "ownerReferences")
-    row["workload"] = row["workload"] or (str(owners[0].get("name") or "") if owners else "")
-    return row | {
-        "pod": str(meta.get("name", "")),
-        "namespace": str(meta.get("namespace", "")),
-        "host": str(spec.get("nodeName") or ""),
-        "gpus": str(sum(int(n) for k, n in wanted.items() if k in _GPU)),
-        "part": next((why.value for why, part in _PARTS.items() if any(map(part.fullmatch, wanted))), ""),
-        "start": str(status.get("startTime") or ""),
-        "end": _end(status) or str(meta.get("deletionTimestamp") or ""),
-    }
-
-
-def _wanted(spec: Mapping[str, Any]) -> dict[str, int]:
-    """The devices all containers of a pod ask for together."""
-    out: dict[str, int] = {}
-    for container in _list(spec, "containers"):
-        resources = _part(container, "resources")
-        asked = {**_part(resources, "requests"), **_part(resources, "limits")}
-        for name, count in asked.items():
-            known = name in _GPU or any(part.fullmatch(name) for part in _PARTS.values())
-            if known and str(count).isdecimal() and len(str(count)) < 10:
-                out[name] = out.get(name, 0) + int(count)
-    return out
-
-
-def _end(status: Mapping[str, Any]) -> str:
-    """When the last container ended; empty while one runs. Of a pod without containers, its last change."""
-    ended = []
-    for container in _list(status, "containerStatuses"):
-        finished = _part(_part(container, "state"), "terminated").get("finishedAt")
-        if not finished:
-            return ""
-        ended.append(str(finished))
-    if not ended and status.get("phase") in ("Succeeded", "Failed"):
-        ended = [str(c.get("lastTransitionTime") or "") for c in _list(status, "conditions")]
-        ended = ended or [str(status.get("startTime") or "")]  # evicted: when is not said, so it holds no time
-    return max(ended, default="")
-
-
-def _part(of: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = of.get(name)
-    return found if isinstance(found, Mapping) else {}
-
-
-def _list(of: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    found = of.get(name)
-    return [item for item in found if isinstance(item, Mapping)] if isinstance(found, list) else []

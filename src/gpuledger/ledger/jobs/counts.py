@@ -8,18 +8,19 @@ import msgspec
 
 from gpuledger.units import some
 
-_NAMES = ("hosts_unclear", "unplaced_hosts", "missed", "hosts_unindexed")
+_NAMES = ("hosts_unclear", "unplaced_hosts", "missed", "hosts_unindexed", "clusters")
 
 
 class JoinCounts(msgspec.Struct, frozen=True):
-    """Samples by what the job tables said of them; each is in one of the first four, or no job held its GPU.
+    """Samples by what the job tables said of them; each is in one of these, or no job held its GPU.
 
     `placed`: the jobs that held the GPU are known. `assumed`: it was the only job on the host, and the table does not
     say how many GPUs it held. `unplaced`: several jobs, or a job and free GPUs, shared the host and the table does not
     say which of them held this one. `disagreed`: the sample names another owner than every job that held the GPU.
-    `overlapping`: of those placed, the ones that several jobs held at once. `hosts_unclear`: hosts of jobs that fit
+    `unknown`: the pods that held the GPU before ended at a time that no list of pods shows. `overlapping`: of those
+    placed, the ones that several jobs held at once. `hosts_unclear`: hosts of jobs that fit
     several hosts of the samples; `missed`: hosts and GPUs of jobs that no sample is from; `hosts_unindexed`: hosts
-    whose jobs name GPUs by index, and whose samples do not.
+    whose jobs name GPUs by index, and whose samples do not; `clusters`: of samples and of jobs that fit but for it.
     """
 
     placed: int = 0
@@ -27,15 +28,17 @@ class JoinCounts(msgspec.Struct, frozen=True):
     unplaced: int = 0
     disagreed: int = 0
     overlapping: int = 0
+    unknown: int = 0
     hosts_unclear: tuple[str, ...] = ()
     unplaced_hosts: tuple[str, ...] = ()
     missed: tuple[str, ...] = ()
     hosts_unindexed: tuple[str, ...] = ()
+    clusters: tuple[tuple[str, str], ...] = ()
 
     @property
     def total(self) -> int:
         """The samples whose GPU was held by a job."""
-        return self.placed + self.assumed + self.unplaced + self.disagreed
+        return self.placed + self.assumed + self.unplaced + self.disagreed + self.unknown
 
 
 def added(parts: Iterable[JoinCounts | None]) -> JoinCounts:
@@ -47,6 +50,7 @@ def added(parts: Iterable[JoinCounts | None]) -> JoinCounts:
         unplaced=sum(p.unplaced for p in found),
         disagreed=sum(p.disagreed for p in found),
         overlapping=sum(p.overlapping for p in found),
+        unknown=sum(p.unknown for p in found),
         **{name: tuple(sorted({n for p in found for n in getattr(p, name)})) for name in _NAMES},
     )
 
@@ -67,11 +71,16 @@ def words_of(counts: JoinCounts) -> list[str]:
         )
     if counts.unplaced:
         out.append(_unplaced(counts))
+    if counts.unknown:
+        out.append(
+            f"{_samples(counts.unknown)} of GPUs whose pod ended between two lists of pods: booked as unknown, perhaps"
+            " of that pod; list pods more often, or add a CSV of pod, namespace, host, start and end"
+        )
     if counts.disagreed:
         out.append(
             f"{_samples(counts.disagreed)} with labels that name another owner than the job tables: the labels were"
-            " kept; check host names, GPU indices and the time zone of the tables, and add JobIDRaw to tables of Slurm"
-            " with array jobs"
+            f" kept; {_differing_clusters(counts)}check host names, GPU indices and the time zone of the tables, and"
+            " add JobIDRaw to tables of Slurm with array jobs"
         )
     if counts.missed:
         out.append(
@@ -84,6 +93,17 @@ def words_of(counts: JoinCounts) -> list[str]:
             " full host names"
         )
     return out
+
+
+def _differing_clusters(counts: JoinCounts) -> str:
+    """What to do about jobs that would fit, were it not for the name of their cluster."""
+    if not counts.clusters:
+        return ""
+    pairs = [f"{ours} in the samples, {theirs} in the job tables" for ours, theirs in counts.clusters]
+    return (
+        f"the cluster differs ({some(pairs)}): if the two are the same one, omit Cluster from the table or write the"
+        " name that the samples have, delete the jobs folder of the lake and add its job tables again; otherwise "
+    )
 
 
 def _unplaced(counts: JoinCounts) -> str:

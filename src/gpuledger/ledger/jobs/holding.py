@@ -26,11 +26,15 @@ class Sure(StrEnum):
     PLACED = "placed"
     ASSUMED = "assumed"
     UNPLACED = "unplaced"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
 class Held:
-    """The jobs that held a board for some time, or, where unplaced, may have. `free`: perhaps none of them did."""
+    """The jobs that held a board for some time, or, where unplaced, may have. `free`: perhaps none of them did.
+
+    Where unknown: pods that were there before, and ended at a time that no list shows.
+    """
 
     claims: tuple[Claim, ...]
     sure: Sure
@@ -55,12 +59,13 @@ class Holdings:
 
 @dataclass(frozen=True)
 class _Span:
-    """A claim within the day; or, without one, the labels that a board's own samples carry."""
+    """A claim within the day; or, without one, the labels that a board's own samples carry. `sure`: it ran then."""
 
     start: int
     end: int
     claim: Claim | None
     own: Owner = ()
+    sure: bool = True
 
 
 @dataclass(frozen=True)
@@ -127,12 +132,11 @@ def _spread(places: Sequence[Place], claims: Sequence[Claim], hosts: Hosts, day:
     indexed = {p.host for p in places if p.gpu_index is not None}
     out = _Spread()
     for claim in claims:
-        start, end = max(claim.start_ms, day[0]), day[1] if claim.end_ms is None else min(claim.end_ms, day[1])
-        if start >= end:
+        if not (spans := _spans(claim, day)):
             continue
         if claim.gpu is not None and not is_index(claim.gpu):
             if claim.gpu in known:
-                out.direct[claim.gpu].append(_Span(start, end, claim))
+                out.direct[claim.gpu] += spans
             else:
                 out.missed.add(claim.gpu)
             continue
@@ -142,13 +146,22 @@ def _spread(places: Sequence[Place], claims: Sequence[Claim], hosts: Hosts, day:
             continue
         board = by_index.get((host, claim.gpu))
         if claim.gpu is not None and board is not None:
-            out.direct[board].append(_Span(start, end, claim))
+            out.direct[board] += spans
         elif claim.gpu is None or host not in indexed:  # or the samples do not say which board has which index
-            out.loose[host].append(_Span(start, end, claim))
+            out.loose[host] += spans
             out.unindexed.update(() if claim.gpu is None else (host,))
         else:
             out.missed.add(f"{claim.host}/{claim.gpu}")
     return out
+
+
+def _spans(claim: Claim, day: tuple[int, int]) -> list[_Span]:
+    """The part of the day over which the job surely ran, and the one over which it may have."""
+    end = day[1] if claim.end_ms is None else claim.end_ms
+    sure = end if claim.sure_ms is None else min(claim.sure_ms, end)
+    cut = ((claim.start_ms, sure, True), (sure, end, False))
+    inside = ((max(first, day[0]), min(last, day[1]), certain) for first, last, certain in cut)
+    return [_Span(first, last, claim, sure=certain) for first, last, certain in inside if first < last]
 
 
 def _sweep(
@@ -172,12 +185,15 @@ def _sweep(
         active.difference_update(ends.get(at, ()))
         active.update(begins.get(at, ()))
         here: dict[str, dict[Identity, Claim]] = defaultdict(dict)
+        maybe: dict[str, dict[Identity, Claim]] = defaultdict(dict)
         rest: dict[Identity, list[Claim]] = defaultdict(list)
         said: dict[str, Owner] = {}
         for place in sorted(active):
             board, span = spans[place]
             if span.claim is None:
                 said[board] = span.own
+            elif not span.sure:
+                maybe[board][span.claim.identity] = span.claim
             elif board:
                 here[board].setdefault(span.claim.identity, span.claim)
             else:
@@ -188,6 +204,8 @@ def _sweep(
         strange = _by_label(said, here, others, size)
         for board in boards:
             held = _held(here.get(board, {}), others, size - len(here) - strange, size)
+            if maybe:
+                held = _doubted(held, {**maybe.get(board, {}), **maybe.get("", {})})
             found[board].append(-1 if held is None else numbers.setdefault(held, len(numbers)))
     for board, codes in found.items():
         starts = [0, *(i for i, (a, b) in enumerate(pairwise(codes), start=1) if a != b)]
@@ -241,6 +259,15 @@ def _held(direct: Mapping[Identity, Claim], loose: Mapping[Identity, _Loose], fr
         return Held(claims, Sure.PLACED) if span.gpus >= free else Held(claims, Sure.UNPLACED, free=True)
     wanted = [s.gpus for s in loose.values() if s.gpus is not None]
     return Held(claims, Sure.UNPLACED, free=len(wanted) < len(loose) or sum(wanted) < free)
+
+
+def _doubted(held: Held | None, maybe: Mapping[Identity, Claim]) -> Held | None:
+    """Who holds a board, where pods that may have ended may hold it too; those that surely hold it leave them none."""
+    if not maybe:
+        return held
+    if held is None:
+        return Held(_ordered(maybe), Sure.UNKNOWN)
+    return Held(held.claims, Sure.UNPLACED, free=True) if held.sure is Sure.ASSUMED else held
 
 
 def _ordered(claims: Mapping[Identity, Claim]) -> tuple[Claim, ...]:

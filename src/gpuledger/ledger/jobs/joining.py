@@ -24,11 +24,15 @@ from gpuledger.units import some
 
 
 class _Answer(NamedTuple):
-    """The owners of a row; how they are known (None: the row's own labels are all there is)."""
+    """The owners of a row; how they are known (None: the row's own labels are all there is).
+
+    `clusters`: those of the row and of a job, where nothing else speaks against that job.
+    """
 
     owners: tuple[Owner, ...]
     sure: Sure | None
     disagrees: bool = False
+    clusters: tuple[tuple[str, str], ...] = ()
 
 
 class Joined(NamedTuple):
@@ -78,17 +82,28 @@ def _held_at(batch: Batch, holdings: Holdings) -> np.ndarray:
 
 
 def _answer(own: Owner, held: Held | None) -> _Answer:
-    if held is None:
-        return _Answer((own,), None)
+    if held is None or held.sure is Sure.UNKNOWN:
+        return _Answer((own,), None) if held is None else _unknown(own, held)
     fit = [claim for claim in held.claims if not claim.contradicts(own)]
     if not fit:
-        return _Answer((own,), None, disagrees=True)
+        here = own[LABELS.index("cluster")] or ""
+        theirs = {claim.cluster or "" for claim in held.claims if claim.differing(own) == {"cluster"}}
+        return _Answer((own,), None, disagrees=True, clusters=tuple((here, name) for name in sorted(theirs)))
     if held.sure is Sure.UNPLACED:
         if len(fit) == 1 and fit[0].named_by(own):
             return _Answer((_filled(own, fit[0].labels),), Sure.PLACED)
         return _Answer((_filled(own, _joint(fit, held.free)),), Sure.UNPLACED)
     owners = {_filled(own, claim.labels) for claim in fit}
     return _Answer(tuple(sorted(owners, key=lambda o: tuple(t or "" for t in o))), held.sure)
+
+
+def _unknown(own: Owner, held: Held) -> _Answer:
+    """A row of a GPU whose pod may have ended: what its own labels say, else that it is unknown whose it was."""
+    if any(text for name, text in zip(LABELS, own, strict=True) if name != "cluster"):
+        return _Answer((own,), None)
+    names = list(dict.fromkeys(claim.name for claim in held.claims))
+    unknown: dict[str, str | None] = dict.fromkeys(LABELS)
+    return _Answer((_filled(own, unknown | {"run_id": f"unknown, perhaps {some(names, 4)}"}),), Sure.UNKNOWN)
 
 
 def _filled(own: Owner, labels: dict[str, str | None]) -> Owner:
@@ -120,7 +135,9 @@ def _counted(answers: list[_Answer], lengths: list[int], hosts: set[str]) -> Joi
         totals[Sure.UNPLACED],
         disagreed,
         overlapping,
+        totals[Sure.UNKNOWN],
         unplaced_hosts=tuple(sorted(h for h in hosts if h)),
+        clusters=tuple(sorted({pair for answer in answers for pair in answer.clusters})),
     )
 
 

@@ -44,13 +44,13 @@ class CsvSource:
 
     def open(self, path: Path) -> Opened:
         """The header is read here; the rows when asked."""
-        header = _header(path)
+        comments, header = _header(path)
         separator = max(_SEPARATORS, key=header.count)
         names = _names(path, header, separator)
         repeated = sorted(n for n, times in Counter(names).items() if times > 1)
         if repeated:
             raise FileFault(path, f"two columns are called {repeated[0]!r}", hint="rename one of them")
-        return _opened(path, names, separator, Span(0, path.stat().st_size))
+        return _opened(path, names, separator, Span(0, path.stat().st_size), comments + 1)
 
 
 class Span(NamedTuple):
@@ -60,29 +60,30 @@ class Span(NamedTuple):
     end: int
 
 
-def _opened(path: Path, names: list[str], separator: str, span: Span) -> Opened:
-    """A file, or a part of it that starts and ends with a line."""
-    reader = _Reader(path, names, separator, span)
+def _opened(path: Path, names: list[str], separator: str, span: Span, above: int) -> Opened:
+    """A file, or a part of it that starts and ends with a line; `above`: how many lines end with the header."""
+    reader = _Reader(path, names, separator, span, above)
     opened = Opened(names, reader.batches, None, reader.wrong, text=True)
     reader.opened = opened
 
     def cut(parts: int) -> list[Opened]:
-        return [_opened(path, names, separator, piece) for piece in _spans(path, parts)]
+        return [_opened(path, names, separator, piece, above) for piece in _spans(path, parts, above)]
 
     if span.start == 0 and packing(path) is None:
         opened.cut = cut
     return opened
 
 
-def _spans(path: Path, parts: int) -> list[Span]:
-    """Bytes of whole lines, in a number of parts; in one where a cell may hold a line end."""
+def _spans(path: Path, parts: int, above: int) -> list[Span]:
+    """Bytes of whole lines, in a number of parts, the header in the first; in one where a cell may hold a line end."""
     size = path.stat().st_size
     if _quoted(path, size, path.stat().st_mtime_ns):
         return [Span(0, size), *[Span(size, size)] * (parts - 1)]
     ends = []
     with path.open("rb") as file:
+        first = sum(len(file.readline()) for _ in range(above))
         for part in range(1, parts):
-            file.seek(size * part // parts)
+            file.seek(max(size * part // parts, first - 1))
             file.readline()
             ends.append(file.tell())
     return [Span(start, end) for start, end in pairwise([0, *ends, size])]
@@ -100,15 +101,15 @@ class _Reader:
     a number costs its row only.
     """
 
-    def __init__(self, path: Path, names: list[str], separator: str, span: Span) -> None:
-        self.path, self.names, self.separator, self.span = path, names, separator, span
+    def __init__(self, path: Path, names: list[str], separator: str, span: Span, above: int) -> None:
+        self.path, self.names, self.separator, self.span, self.above = path, names, separator, span, above
         self.wrong: list[tuple[int, str]] = []
         self.opened: Opened | None = None
 
     def batches(self, columns: list[str], labels: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         """The rows, a block at a time."""
         numbers = self.opened.numbers.difference(labels) if self.opened is not None else frozenset[str]()
-        before, skip = 0, 1 if self.span.start == 0 else 0
+        before, skip = 0, self.above if self.span.start == 0 else 0
         try:
             for block in text_blocks(self.path, self.span):
                 known_wrong = len(self.wrong)
@@ -209,11 +210,13 @@ def _unreadable(path: Path, error: Exception, wrong_rows: int) -> FileFault:
     return FileFault(path, f"cannot be read as CSV: {error}", hint="open the file at that row")
 
 
-def _header(path: Path) -> str:
-    """The first line as text."""
+def _header(path: Path) -> tuple[int, str]:
+    """The number of comment lines that a file starts with, and the line below them as text."""
     try:
         with open_plain(path) as stream, open_text(stream, newline="") as file:
-            header, second = file.readline(HEADER_CHARS), file.readline(HEADER_CHARS)
+            comments, header, second = 0, file.readline(HEADER_CHARS), file.readline(HEADER_CHARS)
+            while _is_comment(header, second):
+                comments, header, second = comments + 1, second, file.readline(HEADER_CHARS)
     except UnicodeDecodeError as error:
         raise not_utf8(path) from error
     except OSError as error:
@@ -231,7 +234,16 @@ def _header(path: Path) -> str:
         )
     if not second.strip():
         raise FileFault(path, "it has a header but not one row", hint="check the time range of the export")
-    return header
+    return comments, header
+
+
+def _is_comment(line: str, below: str) -> bool:
+    """Whether a line is a comment; one with as many cells as the numbers below it is a header."""
+    if not line.lstrip("\ufeff").startswith("#") or len(line) >= HEADER_CHARS:
+        return False
+    separator = max(_SEPARATORS, key=line.count)
+    with_numbers = any(cell.strip()[:1].isdigit() for cell in below.split(separator))
+    return not (separator in line and line.count(separator) == below.count(separator) and with_numbers)
 
 
 SOURCES.register("csv")(CsvSource())

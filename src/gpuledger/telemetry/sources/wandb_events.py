@@ -4,6 +4,9 @@
 GPUs, in columns such as `system.gpu.0.powerWatts`, or `system.gpu.0.powerWatts/l:node-1` where the run labels its
 hosts. Activity of SMs and pipes was a share in some versions of the SDK and is percent in others: a file whose values
 never exceed 1 does not tell which, and its activity is left out.
+
+The CSV of a panel has one metric of a run, in columns such as `run - system.gpu.0.gpu`, with its smallest and largest
+value in `...__MIN` and `...__MAX`. It is read where its x-axis is the time; over steps or relative time it has none.
 """
 
 from __future__ import annotations
@@ -18,13 +21,17 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gpuledger.errors import FileFault
 from gpuledger.telemetry.mapping.shape import melted
 from gpuledger.telemetry.mapping.wide import plan_of
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
 from gpuledger.telemetry.sources.csv_file import CsvSource
 from gpuledger.telemetry.tool_logs import Rows, Wrong, layout, of_log, without_asking
 from gpuledger.telemetry.unpacking import text_lines
+from gpuledger.units import some
 
+_PANEL = re.compile(r"(.+) - (system[./]gpu\.\d+\..+?)(__MIN|__MAX)?")
+_TIMES = ("_timestamp", "Wall Time")
 _COLUMN = re.compile(r"system[./]gpu\.(\d+)\.(\w+)(?:/l:(.+))?")
 _ACTIVITY = re.compile(r"(smActive|smOccupancy|dramActive|pipe\w+Active)")
 _PEEK_LINES = 200
@@ -45,13 +52,32 @@ class WandbEvents:
         reads = self.from_table(path, opened.names)
         return reads(opened) if reads else opened
 
-    def from_table(self, path: Path, names: list[str]) -> Callable[[Opened], Opened] | None:  # noqa: ARG002
+    def from_table(self, path: Path, names: list[str]) -> Callable[[Opened], Opened] | None:
         """Tables with W&B's columns, whatever file they are in."""
+        if panel := [match for name in names if (match := _PANEL.fullmatch(name))]:
+            _check_panel(path, names, {match[1] for match in panel})
+            return _read
         return _read if any(_COLUMN.fullmatch(name) for name in names) else None
 
 
+def _check_panel(path: Path, names: list[str], runs: set[str]) -> None:
+    """Refuse the CSV of a panel that does not show when, or of which run, a GPU was seen."""
+    hint = (
+        "export all metrics of a run with their times instead: wandb.Api().run('TEAM/PROJECT/RUN')"
+        ".history(stream='events', samples=100_000).to_csv('events.csv')"
+    )
+    if not any(name in names for name in _TIMES):
+        words = f"it is the CSV of a W&B panel over {names[0]!r}, which does not show the time of a reading"
+        raise FileFault(path, words, hint=hint)
+    if len(runs) > 1:
+        raise FileFault(path, f"it is the CSV of a W&B panel with {len(runs)} runs ({some(sorted(runs))})", hint=hint)
+
+
 def _read(opened: Opened) -> Opened:
-    found = {name: match for name in opened.names if (match := _COLUMN.fullmatch(name))}
+    panel = {name: match for name in opened.names if (match := _PANEL.fullmatch(name))}
+    plain = {name: name if name not in panel else panel[name][2] for name in opened.names}
+    extremes = {name for name, match in panel.items() if match[3]}
+    found = {n: match for n in opened.names if n not in extremes and (match := _COLUMN.fullmatch(plain[n]))}
     activity = [name for name, match in found.items() if _ACTIVITY.fullmatch(match[2])]
     unclear = 0 < _largest(opened, activity) <= 1
     columns = []
@@ -61,7 +87,11 @@ def _read(opened: Opened) -> Opened:
             reading = f"{reading} [%]"
         if not (unclear and name in activity):
             columns.append((index, host or "", reading, name))
-    plan = plan_of((n for n in opened.names if n not in found), columns)
+    plan = plan_of((n for n in opened.names if n not in found and n not in panel), columns)
+    if panel:
+        opened.notes.append(
+            "a W&B panel exports a sample of one metric; run.history(stream='events', samples=100_000) has all of them"
+        )
     if unclear:
         opened.notes.append("activity of SMs and pipes is left out: values up to 1 may be shares or percent")
     hosts = [] if any(not host for _, host in plan.gpus) else ["host"]
