@@ -111,8 +111,11 @@ STAGES = {
 
 def stage(name: str, work: Path, gpus: int) -> None:
     """Run one step here and print what it took; libraries are loaded first, as they are for pandas."""
+    from gpuledger import quick_start
+
     for module in MODULES:
         importlib.import_module(module)
+    quick_start.keep_memory()  # as every command does
     start = time.perf_counter()
     rows = STAGES[name](work, gpus)
     seconds = time.perf_counter() - start

@@ -30,28 +30,30 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @st.composite
 def rows_of_lines(draw: st.DrawFn) -> tuple[LineRows, int]:
-    """Pieces of lines: contiguous or in another order, of equal or other lengths of time; and how many samples."""
-    lengths = draw(st.lists(st.integers(1, 40), min_size=1, max_size=8))
+    """Pieces of lines in runs, of equal or other lengths of time, each of its own sample or not; how many samples."""
+    lengths = draw(st.lists(st.integers(1, 40) | st.just(2500), min_size=1, max_size=8))
     n = sum(lengths)
-    starts = np.cumsum([0, *lengths[:-1]])
-    row = draw(st.none() | st.permutations(range(n)))
-    ms = (
-        np.full(n, 1000.0)
-        if draw(st.booleans())
-        else np.array(draw(st.lists(st.integers(0, 9000), min_size=n, max_size=n)))
-    )
-    return LineRows.of(None if row is None else np.array(row), ms.astype(np.float64), starts), n
+    lines = draw(st.integers(1, len(lengths)))
+    line = [*range(lines), *draw(st.lists(st.integers(0, lines - 1), min_size=len(lengths), max_size=len(lengths)))]
+    samples = draw(st.integers(1, 60))
+    row = draw(st.none() | st.integers(0, 2**31).map(lambda s: np.random.default_rng(s).integers(0, samples, n)))
+    seed = draw(st.integers(0, 2**31))
+    ms = np.full(n, 1000.0) if draw(st.booleans()) else np.random.default_rng(seed).integers(0, 9000, n)
+    runs, of_line = np.cumsum([0, *lengths[:-1]]), np.array(line[: len(lengths)])
+    return LineRows.of(row, ms.astype(np.float64), runs, of_line, lines), n if row is None else samples
 
 
 def readings(draw: st.DrawFn, n: int, top: float = 1.0) -> np.ndarray:
     kind = draw(TYPES)
-    cells = st.floats(0, top, width=32) | st.just(math.nan)
-    return np.array(draw(st.lists(cells, min_size=n, max_size=n)), dtype=kind)
+    some = draw(st.lists(st.floats(0, top, width=32) | st.just(math.nan), min_size=1, max_size=40))
+    return np.resize(np.array(some, dtype=kind), n)
 
 
 def of_lines(rows: LineRows) -> list[list[int]]:
-    ends = [*rows.starts[1:].tolist(), len(rows.ms)]
-    return [list(range(a, b)) for a, b in zip(rows.starts.tolist(), ends, strict=True)]
+    ends, out = [*rows.runs[1:].tolist(), len(rows.ms)], [list[int]() for _ in range(rows.count)]
+    for first, end, line in zip(rows.runs.tolist(), ends, rows.run_line.tolist(), strict=True):
+        out[line] += range(first, end)
+    return out
 
 
 def sample(rows: LineRows, piece: int) -> int:
@@ -66,11 +68,14 @@ def by_hand(values: np.ndarray, factor: float, place: int) -> float:
 def test_levels_are_whole_values_over_time(data: st.DataObject) -> None:
     rows, n = data.draw(rows_of_lines())
     values = readings(data.draw, n)
-    mask = data.draw(st.none() | st.lists(st.booleans(), min_size=n, max_size=n).map(np.array))
-    lines = len(rows.starts)
+    some = st.lists(st.booleans(), min_size=1, max_size=40).map(lambda marks: np.resize(np.array(marks), n))
+    mask = data.draw(st.none() | some)
+    lines = rows.count
     caps = st.lists(st.integers(0, 10**6).map(float) | st.just(math.nan), min_size=lines, max_size=lines)
     cap = data.draw(st.none() | caps.map(np.array))
-    total, known = rows.levels(values, 1e6, mask=mask, cap=cap)
+    known = np.zeros(lines)
+    total = rows.levels(values, 1e6, mask=mask, cap=cap, known=known)
+    assert (rows.levels(values, 1e6, mask=mask, cap=cap) == total).all()
     for k, pieces in enumerate(of_lines(rows)):
         counted = [
             i
@@ -110,9 +115,10 @@ def test_the_highest_is_of_what_is_known(data: st.DataObject) -> None:
 def test_times_by_code_add_up_to_the_time_of_the_line(data: st.DataObject) -> None:
     rows, n = data.draw(rows_of_lines())
     width = data.draw(st.integers(1, 30))
-    code = np.array(data.draw(st.lists(st.integers(0, width - 1), min_size=n, max_size=n)), dtype=np.uint8)
+    some = data.draw(st.lists(st.integers(0, width - 1), min_size=1, max_size=40))
+    code = np.resize(np.array(some, dtype=np.uint8), n)
     table = rows.times(code, width)
-    assert table.shape == (width, len(rows.starts))
+    assert table.shape == (width, rows.count)
     for k, pieces in enumerate(of_lines(rows)):
         for c in range(width):
             assert table[c, k] == sum(rows.ms[i] for i in pieces if code[sample(rows, i)] == c)
@@ -137,8 +143,9 @@ def test_a_bin_holds_its_share_of_the_range(data: st.DataObject, bins: int) -> N
 
 def test_a_pencil_case() -> None:
     """Two lines: 10 s at 50 % and 10 s at 100 %, then 5 s not known."""
-    rows = LineRows.of(None, np.array([10_000.0, 10_000.0, 5_000.0]), np.array([0, 2]))
-    total, known = rows.levels(np.array([0.5, 1.0, math.nan], np.float32), 100.0)
+    rows = LineRows.of(None, np.array([10_000.0, 10_000.0, 5_000.0]), np.array([0, 2]), np.array([0, 1]), 2)
+    known = np.zeros(2)
+    total = rows.levels(np.array([0.5, 1.0, math.nan], np.float32), 100.0, known=known)
     assert total.tolist() == [1_500_000.0, 0.0]
     assert known.tolist() == [20_000.0, 0.0]
 

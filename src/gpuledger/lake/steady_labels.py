@@ -35,7 +35,9 @@ class SteadyGroup(msgspec.Struct, frozen=True):
             if place not in known:
                 codes = np.repeat(np.array(place, dtype=np.int32), self.rows)
                 known[place] = pa.array(codes, mask=codes < 0 if min(place) < 0 else None)
-            out[name] = pa.DictionaryArray.from_arrays(known[place], pa.array(self.values[name], pa.string()))
+            texts = pa.array(self.values[name], pa.string())
+            # Not checked row by row: the note was made from these very values.
+            out[name] = pa.DictionaryArray.from_arrays(known[place], texts, safe=max(place) >= len(texts))
         return out
 
 

@@ -94,7 +94,7 @@ def add_energy(
         if grouped.pieces.opens is None:
             gain = grouped.of(gain)
         else:
-            gain = grouped.ordered(share_out(gain.astype(np.int64), start, full, grouped.pieces))
+            gain = share_out(gain.astype(np.int64), start, full, grouped.pieces)
         energy = gain.astype(np.float64, copy=False)
         rest = np.flatnonzero(~grouped.of(good)) if not good.all() else np.zeros(0, dtype=np.int64)
     if len(rest):
@@ -105,7 +105,7 @@ def add_energy(
     sums.put("energy_mj", energy)
     sums.out["energy_ms"] = sums.observed
     if len(silent):
-        lost = np.bincount(grouped.line[silent], ms[silent], len(sums.observed))
+        lost = np.bincount(grouped.line_of(silent), ms[silent], len(sums.observed))
         sums.out["energy_ms"] = np.asarray(sums.observed - lost)
 
 

@@ -20,41 +20,28 @@ from gpuledger.units import PPM
 
 @dataclass(frozen=True)
 class Grouped:
-    """Pieces with each line's together, those of a line in order of time.
+    """Pieces in order of device and time, and the lines they make.
 
-    `pieces` stay in order of device and time; `order` is where each is found there (None: they stand together already).
-    `starts` is where lines start in the new order; `runs` is where runs of pieces of one line start in the old order,
-    `run_line` the line of each.
+    `runs` is where runs of pieces of one line start, `run_line` the line of each; there are `count` lines.
     """
 
     pieces: Pieces
-    order: np.ndarray | None
-    starts: np.ndarray
     runs: np.ndarray
     run_line: np.ndarray
-
-    @cached_property
-    def line(self) -> np.ndarray:
-        """The line of each piece, in the new order."""
-        return np.repeat(np.arange(len(self.starts)), np.diff(self.starts, append=len(self.pieces.ms)))
-
-    @cached_property
-    def row(self) -> np.ndarray | None:
-        """The sample of each piece; None: every sample is one piece, in order."""
-        return self.order if self.pieces.row is None else self.ordered(self.pieces.row)
+    count: int
 
     def of(self, values: np.ndarray) -> np.ndarray:
         """Per-sample values, one for each piece."""
-        return values if self.row is None else values.take(self.row)  # a third faster than an index
-
-    def ordered(self, values: np.ndarray) -> np.ndarray:
-        """Values per piece in order of time, in order of line."""
-        return values if self.order is None else values.take(self.order)
+        return values if self.pieces.row is None else values.take(self.pieces.row)  # a third faster than an index
 
     def opening(self, marked: np.ndarray) -> np.ndarray:
         """Per-sample marks, each on the piece that opens its sample."""
         opens = self.pieces.opens
-        return self.of(marked) if opens is None else self.of(marked) & self.ordered(opens)
+        return self.of(marked) if opens is None else self.of(marked) & opens
+
+    def line_of(self, pieces: np.ndarray) -> np.ndarray:
+        """The line of some pieces."""
+        return np.asarray(self.run_line[np.searchsorted(self.runs, pieces, side="right") - 1])
 
     def lines_opened(self, rows: np.ndarray) -> np.ndarray:
         """The line of the piece that opens each of some samples; -1 where it is not among the pieces."""
@@ -66,12 +53,12 @@ class Grouped:
             there &= pieces.row[place] == rows
             if pieces.opens is not None:
                 there &= pieces.opens[place]
-        return np.where(there, self.run_line[np.searchsorted(self.runs, place, side="right") - 1], -1)
+        return np.where(there, self.line_of(place), -1)
 
-    def ordered_ms(self) -> np.ndarray:
-        """The time of each piece, as floats."""
-        ms = self.pieces.ms.astype(np.float64)
-        return ms if self.order is None or (ms == ms[0]).all() else ms.take(self.order)
+    def lengths(self) -> np.ndarray:
+        """How many pieces each line has."""
+        lengths = np.diff(self.runs, append=len(self.pieces.ms))
+        return np.bincount(self.run_line, lengths, self.count).astype(np.int64)
 
     @cached_property
     def samples(self) -> np.ndarray:
@@ -80,19 +67,21 @@ class Grouped:
 
     @cached_property
     def first(self) -> np.ndarray:
-        """The first piece of each line, in order of time."""
-        return self.starts if self.order is None else self.order[self.starts]
+        """The first piece of each line."""
+        out = np.empty(self.count, dtype=np.int64)
+        out[self.run_line[::-1]] = self.runs[::-1]  # of several runs the first is written last
+        return out
 
     @property
     def last(self) -> np.ndarray:
-        """The last piece of each line, in order of time."""
-        ends = np.append(self.starts[1:], len(self.pieces.ms)) - 1
-        return ends if self.order is None else self.order[ends]
+        """The last piece of each line."""
+        out = np.empty(self.count, dtype=np.int64)
+        out[self.run_line] = np.append(self.runs[1:], len(self.pieces.ms)) - 1
+        return out
 
 
 def by_line(pieces: Pieces, batch: Batch, kind: np.ndarray) -> Grouped:
-    """Bring the pieces of each line together; `kind`: by sample a number, equal where a line may hold both."""
-    size = len(pieces.ms)
+    """Find the pieces of each line; `kind`: by sample a number, equal where a line may hold both."""
     turn = batch.owner_changes.copy()
     turn[batch.device_starts] = True
     if pieces.row is not None:
@@ -105,16 +94,13 @@ def by_line(pieces: Pieces, batch: Batch, kind: np.ndarray) -> Grouped:
     of_run = kind[runs]
     head = _heads(np.flatnonzero(turn), pieces, batch)[np.cumsum(turn[runs]) - 1]
     code = head * (int(of_run.max()) + 1) + of_run
-    lengths, order, run_line = np.diff(runs, append=size), None, np.zeros(len(runs), dtype=np.int64)
-    together = np.arange(len(runs))
+    together, run_line = None, np.empty(len(runs), dtype=np.int64)
     if (np.diff(code) < 0).any():
         together = np.argsort(code.astype(np.uint16) if int(code.max()) < 1 << 16 else code, kind="stable")
-        lengths = lengths[together]
-        order = np.repeat(runs[together] - (np.cumsum(lengths) - lengths), lengths) + np.arange(size)
-    opens = np.diff(code[together], prepend=-1) != 0
-    run_line[together] = np.cumsum(opens) - 1
-    starts = (np.cumsum(lengths) - lengths)[opens]
-    return Grouped(pieces, order, starts, runs, run_line)
+        code = code[together]
+    number = np.cumsum(np.diff(code, prepend=-1) != 0) - 1
+    run_line[slice(None) if together is None else together] = number
+    return Grouped(pieces, runs, run_line, int(number[-1]) + 1)
 
 
 def _heads(starts: np.ndarray, pieces: Pieces, batch: Batch) -> np.ndarray:

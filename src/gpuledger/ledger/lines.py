@@ -95,12 +95,13 @@ def as_written(table: pa.Table, without: frozenset[str] = frozenset()) -> pa.Tab
     Decided by the array, not by its values: posting puts one array under all these names.
     """
     arrays, fields, whole = [], [], _place(table[OBSERVED])
+    none = pa.chunked_array([pa.nulls(table.num_rows, pa.int64())])
     for field, column in zip(table.schema, table.columns, strict=True):
         if field.name in without:
             continue
         if field.name in KNOWN:
             same = whole is not None and _place(column) == whole
-            arrays.append(pa.chunked_array([pa.nulls(len(column), field.type)]) if same else column)
+            arrays.append(none if same else column)
             fields.append(field.with_nullable(True))
         else:
             arrays.append(column)

@@ -61,10 +61,11 @@ class Sums:
 
     def level(self, known: str, name: str, column: str, factor: float, cap: np.ndarray | None = None) -> None:
         """Sum a reading, made whole, over time, and the time in which it was known."""
-        self.out[name], time = self.lines.levels(self.rows.readings[column], factor, cap=cap)
         lacks = column in self.rows.silent or (cap is not None and bool(np.isnan(cap).any()))
         # What is always known is known for all the time observed: one array under many names.
-        self.out[known] = time if lacks else self.observed
+        time = np.zeros(len(self.observed)) if lacks else None
+        self.out[name] = self.lines.levels(self.rows.readings[column], factor, cap=cap, known=time)
+        self.out[known] = self.observed if time is None else time
 
     def time_of(self, marked: np.ndarray) -> np.ndarray:
         """The time of marked samples."""
@@ -89,7 +90,7 @@ def add_states(sums: Sums, memory: np.ndarray, busy: np.ndarray | None) -> None:
         return
     added = next((out[c] for name, c in _BUSY.items() if busy is rows.readings.get(name)), None)  # most often
     if added is None:
-        added = sums.lines.levels(busy, PPM)[0]
+        added = sums.lines.levels(busy, PPM)
     out["busy_ppm_ms"] = np.where(np.isin(of_line, RESTING), 0.0, added)
 
 
@@ -110,13 +111,13 @@ def add_efficiency(sums: Sums, limits: Thresholds) -> None:
         sums.level("util_ms", "util_ppm_ms", "gpu_util_ratio", PPM)
         _histogram(sums, util)
         active = util > limits.activity.active_util_above_ratio
-        out["active_util_ppm_ms"] = added.levels(util, PPM, mask=active)[0]
+        out["active_util_ppm_ms"] = added.levels(util, PPM, mask=active)
     if power is not None:
         sums.level("power_ms", "power_uj", "power_w", _MILLI)
         limit_mw = whole(rows.limit_w[rows.first], _MILLI)  # a line holds one limit, to the mW
         sums.level("pif_ms", "pif_uj", "power_w", _MILLI, cap=limit_mw)
         if active is not None:
-            out["active_pif_uj"] = added.levels(power, _MILLI, mask=active, cap=limit_mw)[0]
+            out["active_pif_uj"] = added.levels(power, _MILLI, mask=active, cap=limit_mw)
         pif = power / rows.limit_w
         np.minimum(pif, 1.0, out=pif)
     _classes(sums, util, pif, limits)
@@ -174,7 +175,7 @@ def _add_throttling(sums: Sums, bits: np.ndarray) -> None:
     sums.out["power_capped_ms"] = sums.time_of(capped)
     sums.out["thermal_ms"] = sums.time_of((reasons & THERMAL_BITS) != 0)
     if (tensor := sums.rows.get("tensor_ratio")) is not None:
-        sums.out["tensor_capped_ppm_ms"] = sums.lines.levels(tensor, PPM, mask=capped)[0]
+        sums.out["tensor_capped_ppm_ms"] = sums.lines.levels(tensor, PPM, mask=capped)
 
 
 def add_pipes(sums: Sums, rated_mhz: Callable[[], np.ndarray]) -> None:

@@ -127,8 +127,8 @@ def _post_block(
     if not len(pieces.ms):
         return None
     grouped = by_line(pieces, batch, kinds(state, readings, limit_w))
-    by_line_rows = LineRows.of(grouped.row, grouped.ordered_ms(), grouped.starts)
-    sums = Sums(Rows(readings, silent, by_line_rows, grouped.samples, limit_w))
+    of_lines = LineRows.of(pieces.row, pieces.ms, grouped.runs, grouped.run_line, grouped.count)
+    sums = Sums(Rows(readings, silent, of_lines, grouped.samples, limit_w))
     measures.add_efficiency(sums, limits)
     measures.add_counters(sums)
     measures.add_pipes(sums, lambda: facts.rated_mhz)
@@ -173,18 +173,18 @@ def _with_others(batch: Batch, stamps: Stamps) -> np.ndarray:
 
 def _add_keys(sums: Sums, batch: Batch, grouped: Grouped, stamps: Stamps) -> None:
     """Add what is neither a level nor a counter."""
-    rows, out, starts, pieces = sums.rows, sums.out, grouped.starts, grouped.pieces
+    rows, out, pieces = sums.rows, sums.out, grouped.pieces
     if batch.copies is not None:
         sums.put("samples", grouped.opening(~batch.copies).astype(np.float64))
     elif pieces.opens is None:
-        out["samples"] = np.diff(starts, append=len(pieces.ms))
+        out["samples"] = grouped.lengths()
     else:
-        sums.put("samples", grouped.ordered(pieces.opens).astype(np.float64))
+        sums.put("samples", pieces.opens.astype(np.float64))
     out["first_ms"], out["last_ms"] = pieces.low_ms[grouped.first], pieces.high_ms[grouped.last]
     out["observed_ms"] = sums.observed
     if stamps.row is not None:
         out["shared_ms"] = sums.time_of(_with_others(batch, stamps))
-    out["hour_ms"], out["grain_ms"] = pieces.hour[grouped.first] * MS_PER_HOUR, np.full(len(starts), MS_PER_HOUR)
+    out["hour_ms"], out["grain_ms"] = pieces.hour[grouped.first] * MS_PER_HOUR, np.full(grouped.count, MS_PER_HOUR)
     out["limit_mw"] = np.rint(rows.limit_w[grouped.samples] * 1e3)
     if (share := rows.readings.get("slice_ratio")) is not None:
         out["slice_ppm"] = ppm(share[grouped.samples])

@@ -4,13 +4,14 @@
  * with it to the last digit: every amount is a whole number below 2^53, so the order of adding is free, and
  * nothing else may be rounded otherwise (no fused multiply-add, no fast math).
  *
- * Of n pieces, piece i is of sample row[i] (row NULL: of sample i) and stands for ms[i] (ms NULL: each for 1). Line k has
- * the pieces from starts[k] to starts[k + 1], the last line those to n. A sample that is NaN says nothing.
+ * Pieces lie in runs: run r has the pieces from runs[r] to runs[r + 1], the last one those to n, all of line line[r]. Piece
+ * i is of sample row[i] (row NULL: of sample i) and stands for ms[i] (ms NULL: each for 1). A sample that is NaN says
+ * nothing. Sums by line come in zeroed.
  */
 #include <math.h>
 #include <stdint.h>
 
-#define VERSION 2
+#define VERSION 4
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define WIDE __attribute__((target_clones("avx2", "default")))
@@ -20,51 +21,67 @@
 
 int32_t gpuledger_version(void) { return VERSION; }
 
-static inline int64_t line_end(const int64_t *starts, int64_t lines, int64_t k, int64_t n) {
-    return k + 1 < lines ? starts[k + 1] : n;
+#define FOR_RUNS                                                                                                       \
+    for (int64_t r = 0, first, end; r < count && (first = runs[r], end = r + 1 < count ? runs[r + 1] : n, 1); r++)
+
+/* Values are made whole some at a time, in one pass without branches, and then added up run by run in several sums at
+ * once: runs are short, and a sum must wait for the one before it. */
+#define CHUNK 2048
+
+static inline double sum_of(const double *x, int64_t n) {
+    double a = 0, b = 0, c = 0, d = 0;
+    const double *end = x + n;
+    for (; x + 4 <= end; x += 4) a += x[0], b += x[1], c += x[2], d += x[3];
+    if (x < end) a += *x++;
+    if (x < end) b += *x++;
+    if (x < end) c += *x;
+    return (a + b) + (c + d);
 }
 
-/* total: whole(value * factor), at most cap[k] (NULL: no cap), where mask is set (NULL: everywhere), over time.
- * known: the time in which it is known (NULL: not wanted). */
+static inline double sum_below(const double *x, int64_t n, double most) {
+    double a = 0, b = 0;
+    const double *end = x + n;
+    for (; x + 2 <= end; x += 2) a += x[0] > most ? most : x[0], b += x[1] > most ? most : x[1];
+    if (x < end) a += *x > most ? most : *x;
+    return a + b;
+}
+
+/* total: whole(value * factor), at most cap[line] (NULL: no cap), where mask is set (NULL: everywhere), over time.
+ * known: the time in which it is known (NULL: not wanted). A cap goes with ms NULL. */
 #define LEVELS(NAME, T)                                                                                                \
     WIDE void NAME(const T *values, const int64_t *row, const uint8_t *mask, const double *ms, const double *cap,       \
-                   const int64_t *starts, int64_t lines, int64_t n, double factor, double *total, double *known) {     \
-        for (int64_t k = 0; k < lines; k++) {                                                                          \
-            int64_t first = starts[k], end = line_end(starts, lines, k, n);                                            \
-            double sum = 0, time = 0, most = cap ? cap[k] : INFINITY;                                                  \
-            if (most != most) {                                                                                        \
-                total[k] = 0;                                                                                          \
-                if (known) known[k] = 0;                                                                               \
-                continue;                                                                                              \
-            }                                                                                                          \
+                   const int64_t *runs, const int64_t *line, int64_t count, int64_t n, double factor, double *total,   \
+                   double *known) {                                                                                    \
+        double whole[CHUNK], time[CHUNK];                                                                              \
+        for (int64_t r = 0, from = 0; from < n; from += CHUNK) {                                                       \
+            int64_t size = n - from < CHUNK ? n - from : CHUNK, silent = 0;                                            \
             if (!mask && !ms && !row) {                                                                                \
-                _Pragma("omp simd reduction(+ : sum, time)") for (int64_t i = first; i < end; i++) {                   \
-                    double x = rint((double)values[i] * factor);                                                       \
+                const T *v = values + from;                                                                            \
+                for (int64_t i = 0; i < size; i++) {                                                                   \
+                    double x = rint((double)v[i] * factor);                                                            \
                     int said = x == x;                                                                                 \
-                    x = x > most ? most : x;                                                                           \
-                    sum += said ? x : 0;                                                                               \
-                    time += said ? 1 : 0;                                                                              \
-                }                                                                                                      \
-            } else if (!mask && !ms) {                                                                                 \
-                _Pragma("omp simd reduction(+ : sum, time)") for (int64_t i = first; i < end; i++) {                   \
-                    double x = rint((double)values[row[i]] * factor);                                                  \
-                    int said = x == x;                                                                                 \
-                    x = x > most ? most : x;                                                                           \
-                    sum += said ? x : 0;                                                                               \
-                    time += said ? 1 : 0;                                                                              \
-                }                                                                                                      \
-            } else {                                                                                                   \
-                for (int64_t i = first; i < end; i++) {                                                                \
-                    int64_t at = row ? row[i] : i;                                                                     \
-                    if (mask && !mask[at]) continue;                                                                   \
-                    double x = rint((double)values[at] * factor), w = ms ? ms[i] : 1;                                  \
-                    if (x != x) continue;                                                                              \
-                    sum += (x > most ? most : x) * w;                                                                  \
-                    time += w;                                                                                         \
+                    whole[i] = said ? x : 0;                                                                           \
+                    silent += !said;                                                                                   \
                 }                                                                                                      \
             }                                                                                                          \
-            total[k] = sum;                                                                                            \
-            if (known) known[k] = time;                                                                                \
+            int plain = !mask && !ms && !row && !silent;                                                               \
+            for (int64_t i = 0; !plain && i < size; i++) {                                                             \
+                int64_t at = row ? row[from + i] : from + i;                                                           \
+                double x = rint((double)values[at] * factor), w = ms ? ms[from + i] : 1;                               \
+                int said = (x == x) & (!mask || mask[at]);                                                             \
+                whole[i] = said ? x * w : 0;                                                                           \
+                time[i] = said ? w : 0;                                                                                \
+            }                                                                                                          \
+            for (; r < count; r++) {                                                                                   \
+                int64_t end = r + 1 < count ? runs[r + 1] : n, low = runs[r] > from ? runs[r] - from : 0;              \
+                int64_t high = end - from < size ? end - from : size, k = line[r];                                     \
+                double most = cap ? cap[k] : 0;                                                                        \
+                if (most == most) {                                                                                    \
+                    total[k] += cap ? sum_below(whole + low, high - low, most) : sum_of(whole + low, high - low);      \
+                    if (known) known[k] += plain ? (double)(high - low) : sum_of(time + low, high - low);              \
+                }                                                                                                      \
+                if (end > from + size) break; /* goes on in the next chunk */                                          \
+            }                                                                                                          \
         }                                                                                                              \
     }
 LEVELS(levels_f32, float)
@@ -72,77 +89,68 @@ LEVELS(levels_f64, double)
 
 /* total: whole(value * factor) * whole(other) over time, where both are known. */
 #define PRODUCTS(NAME, T)                                                                                              \
-    WIDE void NAME(const T *values, const T *others, const int64_t *row, const double *ms, const int64_t *starts,       \
-                   int64_t lines, int64_t n, double factor, double *total) {                                           \
-        for (int64_t k = 0; k < lines; k++) {                                                                          \
-            int64_t first = starts[k], end = line_end(starts, lines, k, n);                                            \
-            double sum = 0;                                                                                            \
+    WIDE void NAME(const T *values, const T *others, const int64_t *row, const double *ms, const int64_t *runs,         \
+                   const int64_t *line, int64_t count, int64_t n, double factor, double *total) {                      \
+        double whole[CHUNK];                                                                                           \
+        for (int64_t r = 0, from = 0; from < n; from += CHUNK) {                                                       \
+            int64_t size = n - from < CHUNK ? n - from : CHUNK;                                                        \
             if (!ms && !row) {                                                                                         \
-                _Pragma("omp simd reduction(+ : sum)") for (int64_t i = first; i < end; i++) {                         \
-                    double x = rint((double)values[i] * factor) * rint((double)others[i]);                             \
-                    sum += x == x ? x : 0;                                                                             \
-                }                                                                                                      \
-            } else if (!ms) {                                                                                          \
-                _Pragma("omp simd reduction(+ : sum)") for (int64_t i = first; i < end; i++) {                         \
-                    double x = rint((double)values[row[i]] * factor) * rint((double)others[row[i]]);                   \
-                    sum += x == x ? x : 0;                                                                             \
+                const T *v = values + from, *o = others + from;                                                        \
+                for (int64_t i = 0; i < size; i++) {                                                                   \
+                    double x = rint((double)v[i] * factor) * rint((double)o[i]);                                       \
+                    whole[i] = x == x ? x : 0;                                                                         \
                 }                                                                                                      \
             } else {                                                                                                   \
-                for (int64_t i = first; i < end; i++) {                                                                \
-                    int64_t at = row ? row[i] : i;                                                                     \
+                for (int64_t i = 0; i < size; i++) {                                                                   \
+                    int64_t at = row ? row[from + i] : from + i;                                                       \
                     double x = rint((double)values[at] * factor) * rint((double)others[at]);                           \
-                    sum += x == x ? x * ms[i] : 0;                                                                     \
+                    whole[i] = x == x ? x * (ms ? ms[from + i] : 1) : 0;                                               \
                 }                                                                                                      \
             }                                                                                                          \
-            total[k] = sum;                                                                                            \
+            for (; r < count; r++) {                                                                                   \
+                int64_t end = r + 1 < count ? runs[r + 1] : n, low = runs[r] > from ? runs[r] - from : 0;              \
+                int64_t high = end - from < size ? end - from : size;                                                  \
+                total[line[r]] += sum_of(whole + low, high - low);                                                     \
+                if (end > from + size) break;                                                                          \
+            }                                                                                                          \
         }                                                                                                              \
     }
 PRODUCTS(products_f32, float)
 PRODUCTS(products_f64, double)
 
-/* out: the largest value of each line, NaN where none is known. */
+/* out: the largest value of each line; comes in as NaN, which stays where none is known. */
 #define HIGHEST(NAME, T)                                                                                               \
-    WIDE void NAME(const T *values, const int64_t *row, const int64_t *starts, int64_t lines, int64_t n, T *out) {      \
-        for (int64_t k = 0; k < lines; k++) {                                                                          \
-            int64_t first = starts[k], end = line_end(starts, lines, k, n);                                            \
-            T most = -INFINITY;                                                                                        \
-            int said = 0;                                                                                              \
-            if (row) {                                                                                                 \
-                _Pragma("omp simd reduction(max : most) reduction(| : said)") for (int64_t i = first; i < end; i++) {  \
-                    T x = values[row[i]];                                                                              \
-                    said |= x == x;                                                                                    \
-                    most = x > most ? x : most;                                                                        \
-                }                                                                                                      \
-            } else {                                                                                                   \
-                _Pragma("omp simd reduction(max : most) reduction(| : said)") for (int64_t i = first; i < end; i++) {  \
-                    T x = values[i];                                                                                   \
-                    said |= x == x;                                                                                    \
-                    most = x > most ? x : most;                                                                        \
-                }                                                                                                      \
+    WIDE void NAME(const T *values, const int64_t *row, const int64_t *runs, const int64_t *line, int64_t count,        \
+                   int64_t n, T *out) {                                                                                \
+        FOR_RUNS {                                                                                                     \
+            T most = -INFINITY; /* no reading is: it stays where all are NaN */                                        \
+            for (int64_t i = first; i < end; i++) {                                                                    \
+                T x = values[row ? row[i] : i];                                                                        \
+                most = x > most ? x : most;                                                                            \
             }                                                                                                          \
-            out[k] = said ? most : (T)NAN;                                                                             \
+            if (most > -INFINITY && !(out[line[r]] >= most)) out[line[r]] = most;                                      \
         }                                                                                                              \
     }
 HIGHEST(highest_f32, float)
 HIGHEST(highest_f64, double)
 
-/* out: lines x codes, the time of each code, all below width (at most 256). */
-void times_by_code(const uint8_t *code, const int64_t *row, const double *ms, const int64_t *starts, int64_t lines,
-                   int64_t n, int64_t width, double *out) {
-    for (int64_t k = 0; k < lines; k++) {
-        int64_t first = starts[k], end = line_end(starts, lines, k, n);
-        double *time = out + k * width;
-        for (int64_t c = 0; c < width; c++) time[c] = 0;
+/* out: lines x codes, the time of each code, all below width. Where each piece counts for 1, pieces are counted in two
+ * tables that take turns (`counts`, two zeroed numbers for each of out): the next one is often of the same code. */
+void times_by_code(const uint8_t *code, const int64_t *row, const double *ms, const int64_t *runs, const int64_t *line,
+                   int64_t count, int64_t n, int64_t width, int64_t cells, int32_t *counts, double *out) {
+    FOR_RUNS {
+        int64_t place = line[r] * width;
         if (ms) {
-            for (int64_t i = first; i < end; i++) time[code[row ? row[i] : i]] += ms[i];
-            continue;
+            for (int64_t i = first; i < end; i++) out[place + code[row ? row[i] : i]] += ms[i];
+        } else {
+            int32_t *one = counts + place, *other = counts + cells + place;
+            int64_t i = first;
+            for (; i + 2 <= end; i += 2) one[code[row ? row[i] : i]]++, other[code[row ? row[i + 1] : i + 1]]++;
+            if (i < end) one[code[row ? row[i] : i]]++;
         }
-        /* Samples next to each other are often alike: two counts each, so that one need not wait for the other. */
-        int32_t count[2][256];
-        for (int64_t c = 0; c < width; c++) count[0][c] = count[1][c] = 0;
-        for (int64_t i = first; i < end; i++) count[i & 1][code[row ? row[i] : i]]++;
-        for (int64_t c = 0; c < width; c++) time[c] = (double)count[0][c] + (double)count[1][c];
     }
+    if (ms) return;
+    for (int64_t i = 0; i < cells; i++) out[i] = (double)counts[i] + (double)counts[cells + i];
 }
 
 /* out: how many edges each value is at or above; edge_count + 1 where it is NaN. */

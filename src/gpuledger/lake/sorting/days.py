@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import ipc
 
 from gpuledger.lake.batch import repeated
@@ -160,7 +161,7 @@ class DaySorter:
         if (np.diff(key) < 0).any():
             small = key.max() < np.iinfo(np.uint16).max  # numpy sorts 16-bit keys by radix
             order = np.argsort(key.astype(np.uint16) if small else key, kind="stable")
-            table, key = table.take(pa.array(order.astype(np.int32))), key[order]
+            table, key = pc.take(table, pa.array(order.astype(np.int32)), boundscheck=False), key[order]
         if len(key) >= MANY_ROWS:
             table, key = self._without_repeats(table, key, constants)
         self._cut(table, key, first_day, names, constants)

@@ -118,7 +118,7 @@ class Series:
             texts = pa.array([self._names[name].texts[w] for w in words.tolist()], pa.string())
             found = by_series[of_row]
             indices = pa.array(found, mask=found < 0 if len(number) < len(mine) else None)
-            columns[name] = pa.DictionaryArray.from_arrays(indices, texts)
+            columns[name] = pa.DictionaryArray.from_arrays(indices, texts, safe=False)  # numbers of these very texts
         for name, value in rows.constants.items():
             columns[name] = pa.repeat(pa.scalar(value, schema.columns()[name].arrow()), len(series))
         order = [name for name in (*schema.columns(), ARRIVAL) if name in columns]

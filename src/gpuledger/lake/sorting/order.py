@@ -79,7 +79,7 @@ def in_order(table: pa.Table) -> pa.Table:
         small = codes.max() < np.iinfo(np.uint16).max
         order = np.argsort(codes.astype(np.uint16) if small else codes, kind="stable")
         if _rising(codes[order], at[order]):
-            return table.take(pa.array(order))
+            return pc.take(table, pa.array(order), boundscheck=False)
     series = series_codes(table)
     keys = [at, codes] if series is None else [series, at, codes]
     if ARRIVAL in table.column_names:
