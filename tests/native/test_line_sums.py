@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuledger.native import library, line_sums
-from gpuledger.native.line_sums import LineRows, bins_of, places
+from gpuledger.native.line_sums import Level, LineRows, bins_of, places
 
 TYPES = st.sampled_from([np.float32, np.float64])
 
@@ -60,44 +60,46 @@ def sample(rows: LineRows, piece: int) -> int:
     return piece if rows.row is None else int(rows.row[piece])
 
 
-def by_hand(values: np.ndarray, factor: float, place: int) -> float:
-    return round(float(values[place]) * factor)  # half to even, as everywhere
-
-
 @given(st.data())
 def test_levels_are_whole_values_over_time(data: st.DataObject) -> None:
+    """Up to twenty at once, each with or without a mask, a cap and a factor of its own."""
     rows, n = data.draw(rows_of_lines())
-    values = readings(data.draw, n)
-    some = st.lists(st.booleans(), min_size=1, max_size=40).map(lambda marks: np.resize(np.array(marks), n))
-    mask = data.draw(st.none() | some)
-    lines = rows.count
-    caps = st.lists(st.integers(0, 10**6).map(float) | st.just(math.nan), min_size=lines, max_size=lines)
-    cap = data.draw(st.none() | caps.map(np.array))
-    known = np.zeros(lines)
-    total = rows.levels(values, 1e6, mask=mask, cap=cap, known=known)
-    assert (rows.levels(values, 1e6, mask=mask, cap=cap) == total).all()
-    for k, pieces in enumerate(of_lines(rows)):
-        counted = [
-            i
-            for i in pieces
-            if not math.isnan(values[sample(rows, i)])
-            and (mask is None or mask[sample(rows, i)])
-            and (cap is None or not math.isnan(cap[k]))
-        ]
-        most = math.inf if cap is None else cap[k]
-        assert known[k] == sum(rows.ms[i] for i in counted)
-        assert total[k] == sum(min(by_hand(values, 1e6, sample(rows, i)), most) * rows.ms[i] for i in counted)
+    marks = st.lists(st.booleans(), min_size=1, max_size=40).map(lambda some: np.resize(np.array(some), n))
+    levels = []
+    for _ in range(data.draw(st.integers(1, 20))):
+        mask, time = data.draw(st.none() | marks), data.draw(st.booleans())
+        cap = readings(data.draw, n).astype(np.float64) if data.draw(st.booleans()) else None
+        others = readings(data.draw, n, 2000.0) if data.draw(st.booleans()) else None
+        factor = data.draw(st.sampled_from([1.0, 1e3, 1e6]))
+        levels.append(Level(readings(data.draw, n), factor, mask, cap, others, time))
+    for level, total in zip(levels, rows.over_time(levels), strict=True):
+        whole = [by_hand(level, place) for place in range(n)]
+        for k, pieces in enumerate(of_lines(rows)):
+            said = [(i, x) for i in pieces if (x := whole[sample(rows, i)]) is not None]
+            assert total[k] == sum((1 if level.time else x) * rows.ms[i] for i, x in said)
+
+
+def by_hand(level: Level, place: int) -> float | None:
+    """One value of a level as its words say, rounded half to even as everywhere; None where it is not known."""
+    value = float(level.values[place])
+    if math.isnan(value) or (level.mask is not None and not level.mask[place]):
+        return None
+    whole = round(value * level.factor)
+    if level.others is not None:
+        if math.isnan(level.others[place]):
+            return None
+        whole *= round(float(level.others[place]))
+    if level.cap is not None:
+        return None if math.isnan(level.cap[place]) else min(whole, round(float(level.cap[place]) * level.factor))
+    return whole
 
 
 @given(st.data())
-def test_products_count_where_both_are_known(data: st.DataObject) -> None:
-    rows, n = data.draw(rows_of_lines())
-    values, others = readings(data.draw, n), readings(data.draw, n, 2000.0)
-    total = rows.products(values, others, 1e6)
-    for k, pieces in enumerate(of_lines(rows)):
-        said = [(i, sample(rows, i)) for i in pieces]
-        said = [(i, at) for i, at in said if not math.isnan(values[at]) and not math.isnan(others[at])]
-        assert total[k] == sum(by_hand(values, 1e6, at) * by_hand(others, 1, at) * rows.ms[i] for i, at in said)
+def test_whole_amounts_are_added_up_line_by_line(data: st.DataObject) -> None:
+    rows, _ = data.draw(rows_of_lines())
+    amounts = np.resize(np.array(data.draw(st.lists(st.integers(0, 2**40), min_size=1, max_size=40))), len(rows.ms))
+    found = rows.added(amounts.astype(np.float64))
+    assert found.tolist() == [sum(amounts[i] for i in pieces) for pieces in of_lines(rows)]
 
 
 @given(st.data())
@@ -144,8 +146,8 @@ def test_a_bin_holds_its_share_of_the_range(data: st.DataObject, bins: int) -> N
 def test_a_pencil_case() -> None:
     """Two lines: 10 s at 50 % and 10 s at 100 %, then 5 s not known."""
     rows = LineRows.of(None, np.array([10_000.0, 10_000.0, 5_000.0]), np.array([0, 2]), np.array([0, 1]), 2)
-    known = np.zeros(2)
-    total = rows.levels(np.array([0.5, 1.0, math.nan], np.float32), 100.0, known=known)
+    shares = np.array([0.5, 1.0, math.nan], np.float32)
+    total, known = rows.over_time([Level(shares, 100.0), Level(shares, 100.0, time=True)])
     assert total.tolist() == [1_500_000.0, 0.0]
     assert known.tolist() == [20_000.0, 0.0]
 

@@ -7,14 +7,14 @@ below 2**53, where float64 adds without rounding, so the sums are exact in any o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.ledger import cells, lines
 from gpuledger.ledger.spells import COLUMNS as WAITS
-from gpuledger.native.line_sums import LineRows, bins_of, places, whole
+from gpuledger.native.line_sums import Level, LineRows, bins_of, places
 from gpuledger.physics.states import POWER_CAP_BITS, RESTING, THERMAL_BITS, State
 from gpuledger.units import MIB
 from gpuledger.units import PPM as _PPM
@@ -31,7 +31,7 @@ _TRAFFIC = ("pcie_rx", "pcie_tx", "nvlink")
 
 @dataclass(frozen=True)
 class Rows:
-    """The readings of samples, which samples make which line, and the first sample of each line.
+    """The readings of samples, the power limit in force, and which samples make which line.
 
     Readings are NaN where silent (in columns named so), absent where the source has none.
     """
@@ -39,7 +39,6 @@ class Rows:
     readings: Mapping[str, np.ndarray]
     silent: set[str]
     lines: LineRows
-    first: np.ndarray
     limit_w: np.ndarray
 
     def get(self, name: str) -> np.ndarray | None:
@@ -53,6 +52,7 @@ class Sums:
     def __init__(self, rows: Rows) -> None:
         self.rows, self.lines = rows, rows.lines
         self.out: dict[str, np.ndarray] = {}
+        self._waiting: dict[str, Level] = {}
         self.observed = self.lines.added(self.lines.ms)
 
     def put(self, name: str, amounts: np.ndarray) -> None:
@@ -61,11 +61,21 @@ class Sums:
 
     def level(self, known: str, name: str, column: str, factor: float, cap: np.ndarray | None = None) -> None:
         """Sum a reading, made whole, over time, and the time in which it was known."""
-        lacks = column in self.rows.silent or (cap is not None and bool(np.isnan(cap).any()))
-        # What is always known is known for all the time observed: one array under many names.
-        time = np.zeros(len(self.observed)) if lacks else None
-        self.out[name] = self.lines.levels(self.rows.readings[column], factor, cap=cap, known=time)
-        self.out[known] = self.observed if time is None else time
+        level = Level(self.rows.readings[column], factor, cap=cap)
+        self.later(name, level)
+        if column in self.rows.silent or (cap is not None and bool(np.isnan(cap).any())):
+            self.later(known, replace(level, time=True))
+        else:  # what is always known is known for all the time observed: one array under many names
+            self.out[known] = self.observed
+
+    def later(self, name: str, level: Level) -> None:
+        """Sum a level over time when all are together: several at once take half the time."""
+        self._waiting[name] = level
+
+    def settle(self) -> None:
+        """Sum what waits."""
+        self.out |= dict(zip(self._waiting, self.lines.over_time(list(self._waiting.values())), strict=True))
+        self._waiting = {}
 
     def time_of(self, marked: np.ndarray) -> np.ndarray:
         """The time of marked samples."""
@@ -90,7 +100,7 @@ def add_states(sums: Sums, memory: np.ndarray, busy: np.ndarray | None) -> None:
         return
     added = next((out[c] for name, c in _BUSY.items() if busy is rows.readings.get(name)), None)  # most often
     if added is None:
-        added = sums.lines.levels(busy, PPM)
+        (added,) = sums.lines.over_time([Level(busy, PPM)])
     out["busy_ppm_ms"] = np.where(np.isin(of_line, RESTING), 0.0, added)
 
 
@@ -104,20 +114,19 @@ def add_waits(sums: Sums, waiting: np.ndarray, length: np.ndarray, opens: np.nda
 
 def add_efficiency(sums: Sums, limits: Thresholds) -> None:
     """Utilization and its histogram, power, PIF, the classes and phases."""
-    rows, out, added = sums.rows, sums.out, sums.lines
+    rows = sums.rows
     util, power = rows.get("gpu_util_ratio"), rows.get("power_w")
     active, pif = None, None
     if util is not None:
         sums.level("util_ms", "util_ppm_ms", "gpu_util_ratio", PPM)
         _histogram(sums, util)
         active = util > limits.activity.active_util_above_ratio
-        out["active_util_ppm_ms"] = added.levels(util, PPM, mask=active)
+        sums.later("active_util_ppm_ms", Level(util, PPM, mask=active))
     if power is not None:
         sums.level("power_ms", "power_uj", "power_w", _MILLI)
-        limit_mw = whole(rows.limit_w[rows.first], _MILLI)  # a line holds one limit, to the mW
-        sums.level("pif_ms", "pif_uj", "power_w", _MILLI, cap=limit_mw)
+        sums.level("pif_ms", "pif_uj", "power_w", _MILLI, cap=rows.limit_w)
         if active is not None:
-            out["active_pif_uj"] = added.levels(power, _MILLI, mask=active, cap=limit_mw)
+            sums.later("active_pif_uj", Level(power, _MILLI, mask=active, cap=rows.limit_w))
         pif = power / rows.limit_w
         np.minimum(pif, 1.0, out=pif)
     _classes(sums, util, pif, limits)
@@ -175,7 +184,7 @@ def _add_throttling(sums: Sums, bits: np.ndarray) -> None:
     sums.out["power_capped_ms"] = sums.time_of(capped)
     sums.out["thermal_ms"] = sums.time_of((reasons & THERMAL_BITS) != 0)
     if (tensor := sums.rows.get("tensor_ratio")) is not None:
-        sums.out["tensor_capped_ppm_ms"] = sums.lines.levels(tensor, PPM, mask=capped)
+        sums.later("tensor_capped_ppm_ms", Level(tensor, PPM, mask=capped))
 
 
 def add_pipes(sums: Sums, rated_mhz: Callable[[], np.ndarray]) -> None:
@@ -194,7 +203,7 @@ def add_pipes(sums: Sums, rated_mhz: Callable[[], np.ndarray]) -> None:
     assert clock is not None
     for pipe in pipes:
         sums.level(f"{pipe}_ms", f"{pipe}_ppm_ms", f"{pipe}_ratio", PPM)
-        sums.out[f"{pipe}_ppm_mhz_ms"] = sums.lines.products(rows.readings[f"{pipe}_ratio"], clock, PPM)
+        sums.later(f"{pipe}_ppm_mhz_ms", Level(rows.readings[f"{pipe}_ratio"], PPM, others=clock))
 
 
 def _some(rows: Rows, pipes: list[str]) -> np.ndarray:

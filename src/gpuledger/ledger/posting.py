@@ -128,11 +128,12 @@ def _post_block(
         return None
     grouped = by_line(pieces, batch, kinds(state, readings, limit_w))
     of_lines = LineRows.of(pieces.row, pieces.ms, grouped.runs, grouped.run_line, grouped.count)
-    sums = Sums(Rows(readings, silent, of_lines, grouped.samples, limit_w))
+    sums = Sums(Rows(readings, silent, of_lines, limit_w))
     measures.add_efficiency(sums, limits)
     measures.add_counters(sums)
     measures.add_pipes(sums, lambda: facts.rated_mhz)
     measures.add_heat(sums)
+    sums.settle()
     sums.out["state"] = state[grouped.samples]
     measures.add_states(sums, judged.memory, judged.busy)
     if waits is not None:

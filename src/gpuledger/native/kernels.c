@@ -11,112 +11,100 @@
 #include <math.h>
 #include <stdint.h>
 
-#define VERSION 4
+#define VERSION 5
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define WIDE __attribute__((target_clones("avx2", "default")))
 #else
 #define WIDE
 #endif
+#define INTO inline __attribute__((always_inline)) /* so that it is as wide as what calls it */
 
 int32_t gpuledger_version(void) { return VERSION; }
 
 #define FOR_RUNS                                                                                                       \
     for (int64_t r = 0, first, end; r < count && (first = runs[r], end = r + 1 < count ? runs[r + 1] : n, 1); r++)
 
-/* Values are made whole some at a time, in one pass without branches, and then added up run by run in several sums at
- * once: runs are short, and a sum must wait for the one before it. */
-#define CHUNK 2048
+/* Up to eight sums at once. Values are made whole some rows at a time, in one pass a column without branches; then rows of
+ * eight numbers are added up run by run. Runs are short: column by column, each would be a loop that ends unforeseen. */
+#define ROWS 256
+#define AT_ONCE 8
+typedef double four __attribute__((vector_size(32)));
+typedef double four_anywhere __attribute__((vector_size(32), aligned(8)));
 
-static inline double sum_of(const double *x, int64_t n) {
-    double a = 0, b = 0, c = 0, d = 0;
-    const double *end = x + n;
-    for (; x + 4 <= end; x += 4) a += x[0], b += x[1], c += x[2], d += x[3];
-    if (x < end) a += *x++;
-    if (x < end) b += *x++;
-    if (x < end) c += *x;
-    return (a + b) + (c + d);
+typedef struct {
+    const void *values;   /* by sample */
+    const void *others;   /* by sample what to multiply with, made whole (NULL: nothing) */
+    const double *cap;    /* by sample what a value is at most, before the factor (NULL: no cap; NaN: nothing is known) */
+    const uint8_t *mask;  /* by sample whether it counts (NULL: all do) */
+    double factor;        /* a sum is of whole(value * factor) over time, where all of this is known; */
+    int64_t double_values, double_others; /* of float64 (else of float32); */
+    int64_t time;         /* or of the time itself */
+} level;
+
+#define MADE(NAME, T)                                                                                                  \
+    static INTO void NAME(const T *values, const level *l, const int64_t *row, int64_t from, int64_t size,           \
+                            double *restrict out) {                                                                    \
+        const double factor = l->factor;                                                                               \
+        if (row)                                                                                                       \
+            for (int64_t i = 0; i < size; i++) out[i] = rint((double)values[row[from + i]] * factor);                  \
+        else                                                                                                           \
+            for (int64_t i = 0; i < size; i++) out[i] = rint((double)values[from + i] * factor);                       \
+    }
+MADE(made_f32, float)
+MADE(made_f64, double)
+
+static INTO void times_others(const level *l, const int64_t *row, int64_t from, int64_t size, double *restrict x) {
+    for (int64_t i = 0; i < size; i++) {
+        int64_t at = row ? row[from + i] : from + i;
+        x[i] *= rint(l->double_others ? ((const double *)l->others)[at] : (double)((const float *)l->others)[at]);
+    }
 }
 
-static inline double sum_below(const double *x, int64_t n, double most) {
-    double a = 0, b = 0;
-    const double *end = x + n;
-    for (; x + 2 <= end; x += 2) a += x[0] > most ? most : x[0], b += x[1] > most ? most : x[1];
-    if (x < end) a += *x > most ? most : *x;
-    return a + b;
+static INTO void at_most(const level *l, const int64_t *row, int64_t from, int64_t size, double *restrict x) {
+    const double factor = l->factor;
+    for (int64_t i = 0; i < size; i++) {
+        double most = rint(l->cap[row ? row[from + i] : from + i] * factor);
+        x[i] = x[i] > most || most != most ? most : x[i];
+    }
 }
 
-/* total: whole(value * factor), at most cap[line] (NULL: no cap), where mask is set (NULL: everywhere), over time.
- * known: the time in which it is known (NULL: not wanted). A cap goes with ms NULL. */
-#define LEVELS(NAME, T)                                                                                                \
-    WIDE void NAME(const T *values, const int64_t *row, const uint8_t *mask, const double *ms, const double *cap,       \
-                   const int64_t *runs, const int64_t *line, int64_t count, int64_t n, double factor, double *total,   \
-                   double *known) {                                                                                    \
-        double whole[CHUNK], time[CHUNK];                                                                              \
-        for (int64_t r = 0, from = 0; from < n; from += CHUNK) {                                                       \
-            int64_t size = n - from < CHUNK ? n - from : CHUNK, silent = 0;                                            \
-            if (!mask && !ms && !row) {                                                                                \
-                const T *v = values + from;                                                                            \
-                for (int64_t i = 0; i < size; i++) {                                                                   \
-                    double x = rint((double)v[i] * factor);                                                            \
-                    int said = x == x;                                                                                 \
-                    whole[i] = said ? x : 0;                                                                           \
-                    silent += !said;                                                                                   \
-                }                                                                                                      \
-            }                                                                                                          \
-            int plain = !mask && !ms && !row && !silent;                                                               \
-            for (int64_t i = 0; !plain && i < size; i++) {                                                             \
-                int64_t at = row ? row[from + i] : from + i;                                                           \
-                double x = rint((double)values[at] * factor), w = ms ? ms[from + i] : 1;                               \
-                int said = (x == x) & (!mask || mask[at]);                                                             \
-                whole[i] = said ? x * w : 0;                                                                           \
-                time[i] = said ? w : 0;                                                                                \
-            }                                                                                                          \
-            for (; r < count; r++) {                                                                                   \
-                int64_t end = r + 1 < count ? runs[r + 1] : n, low = runs[r] > from ? runs[r] - from : 0;              \
-                int64_t high = end - from < size ? end - from : size, k = line[r];                                     \
-                double most = cap ? cap[k] : 0;                                                                        \
-                if (most == most) {                                                                                    \
-                    total[k] += cap ? sum_below(whole + low, high - low, most) : sum_of(whole + low, high - low);      \
-                    if (known) known[k] += plain ? (double)(high - low) : sum_of(time + low, high - low);              \
-                }                                                                                                      \
-                if (end > from + size) break; /* goes on in the next chunk */                                          \
-            }                                                                                                          \
-        }                                                                                                              \
-    }
-LEVELS(levels_f32, float)
-LEVELS(levels_f64, double)
+static INTO void where(const uint8_t *mask, const int64_t *row, int64_t from, int64_t size, double *restrict x) {
+    for (int64_t i = 0; i < size; i++) x[i] = mask[row ? row[from + i] : from + i] ? x[i] : NAN;
+}
 
-/* total: whole(value * factor) * whole(other) over time, where both are known. */
-#define PRODUCTS(NAME, T)                                                                                              \
-    WIDE void NAME(const T *values, const T *others, const int64_t *row, const double *ms, const int64_t *runs,         \
-                   const int64_t *line, int64_t count, int64_t n, double factor, double *total) {                      \
-        double whole[CHUNK];                                                                                           \
-        for (int64_t r = 0, from = 0; from < n; from += CHUNK) {                                                       \
-            int64_t size = n - from < CHUNK ? n - from : CHUNK;                                                        \
-            if (!ms && !row) {                                                                                         \
-                const T *v = values + from, *o = others + from;                                                        \
-                for (int64_t i = 0; i < size; i++) {                                                                   \
-                    double x = rint((double)v[i] * factor) * rint((double)o[i]);                                       \
-                    whole[i] = x == x ? x : 0;                                                                         \
-                }                                                                                                      \
-            } else {                                                                                                   \
-                for (int64_t i = 0; i < size; i++) {                                                                   \
-                    int64_t at = row ? row[from + i] : from + i;                                                       \
-                    double x = rint((double)values[at] * factor) * rint((double)others[at]);                           \
-                    whole[i] = x == x ? x * (ms ? ms[from + i] : 1) : 0;                                               \
-                }                                                                                                      \
-            }                                                                                                          \
-            for (; r < count; r++) {                                                                                   \
-                int64_t end = r + 1 < count ? runs[r + 1] : n, low = runs[r] > from ? runs[r] - from : 0;              \
-                int64_t high = end - from < size ? end - from : size;                                                  \
-                total[line[r]] += sum_of(whole + low, high - low);                                                     \
-                if (end > from + size) break;                                                                          \
-            }                                                                                                          \
-        }                                                                                                              \
+/* out: lines x eight. */
+WIDE void sums_of_levels(const level *levels, int64_t columns, const int64_t *row, const double *ms, const int64_t *runs,
+                         const int64_t *line, int64_t count, int64_t n, double *out) {
+    four rows[ROWS][2];
+    double x[ROWS];
+    for (int64_t i = 0; i < ROWS; i++) rows[i][0] = rows[i][1] = (four){0};
+    for (int64_t r = 0, from = 0; from < n; from += ROWS) {
+        int64_t size = n - from < ROWS ? n - from : ROWS;
+        for (int64_t c = 0; c < columns; c++) {
+            const level *l = levels + c;
+            if (l->double_values) made_f64(l->values, l, row, from, size, x);
+            else made_f32(l->values, l, row, from, size, x);
+            if (l->others) times_others(l, row, from, size, x);
+            if (l->cap) at_most(l, row, from, size, x);
+            if (l->mask) where(l->mask, row, from, size, x);
+            if (l->time) for (int64_t i = 0; i < size; i++) x[i] = x[i] == x[i] ? 1 : NAN;
+            if (ms) for (int64_t i = 0; i < size; i++) x[i] *= ms[from + i];
+            double *column = (double *)rows + c;
+            for (int64_t i = 0; i < size; i++) column[i * AT_ONCE] = x[i] == x[i] ? x[i] : 0;
+        }
+        for (; r < count; r++) {
+            int64_t end = r + 1 < count ? runs[r + 1] : n, low = runs[r] > from ? runs[r] - from : 0;
+            int64_t high = end - from < size ? end - from : size;
+            four one = {0}, other = {0};
+            for (; low < high; low++) one += rows[low][0], other += rows[low][1];
+            four_anywhere *sums = (four_anywhere *)(out + line[r] * AT_ONCE);
+            sums[0] += one;
+            sums[1] += other;
+            if (end > from + size) break; /* goes on in the next rows */
+        }
     }
-PRODUCTS(products_f32, float)
-PRODUCTS(products_f64, double)
+}
 
 /* out: the largest value of each line; comes in as NaN, which stays where none is known. */
 #define HIGHEST(NAME, T)                                                                                               \

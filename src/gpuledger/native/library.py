@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 NAME = "_kernels.so"
-VERSION = 4  # as kernels.c says
+VERSION = 5  # as kernels.c says
 _OFF = "GPULEDGER_NATIVE"
 
 
@@ -41,9 +41,14 @@ def call(name: str, *arguments: Any) -> int | None:
     return int(function(*(_argument(value) for value in arguments)))
 
 
+def address(values: np.ndarray | None) -> int:
+    """Where the numbers of an array lie; 0 for None."""
+    return 0 if values is None else int(values.__array_interface__["data"][0])
+
+
 def _argument(value: Any) -> Any:
     if value is None:
         return None
     if isinstance(value, np.ndarray):
-        return ctypes.c_void_p(value.__array_interface__["data"][0])
+        return ctypes.c_void_p(address(value))
     return ctypes.c_double(value) if isinstance(value, float) else ctypes.c_int64(value)

@@ -6,14 +6,59 @@ compiled functions of `kernels.c` and numpy give the same digits.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from gpuledger.native.library import call
+from gpuledger.native.library import address, call
 
 _TYPES = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
+
+
+# As kernels.c takes levels: where their numbers lie, then numbers.
+_GIVEN = np.dtype([
+    ("values", "u8"), ("others", "u8"), ("cap", "u8"), ("mask", "u8"), ("factor", "f8"),
+    ("double_values", "i8"), ("double_others", "i8"), ("time", "i8"),
+])  # fmt: skip
+_AT_ONCE = 8
+
+
+@dataclass(frozen=True)
+class Level:
+    """Whole values x factor, by sample: at most a cap (before the factor), times whole others, where a mask is set.
+
+    It is known where all of these are. `time`: only the time in which it is known.
+    """
+
+    values: np.ndarray
+    factor: float = 1.0
+    mask: np.ndarray | None = None
+    cap: np.ndarray | None = None
+    others: np.ndarray | None = None
+    time: bool = False
+
+    def whole(self) -> np.ndarray:
+        """By sample, NaN where it is not known or does not count."""
+        out = whole(self.values, self.factor)
+        if self.others is not None:
+            out *= whole(self.others)
+        if self.cap is not None:
+            out = np.minimum(out, whole(self.cap, self.factor))
+        return out if self.mask is None else np.where(self.mask, out, np.nan)
+
+    def ready(self) -> Level:
+        """The same with arrays as the compiled function takes them."""
+        cap = None if self.cap is None else np.ascontiguousarray(self.cap, np.float64)
+        others = None if self.others is None else _typed(self.others)
+        return Level(_typed(self.values), self.factor, _bytes(self.mask), cap, others, self.time)
+
+    def given(self) -> tuple[float, ...]:
+        """As the compiled function takes it."""
+        double, doubles = self.values.dtype == np.float64, self.others is not None and self.others.dtype == np.float64
+        places = (address(a) for a in (self.values, self.others, self.cap, self.mask))
+        return (*places, self.factor, double, doubles, self.time)
 
 
 @dataclass(frozen=True)
@@ -45,62 +90,45 @@ class LineRows:
 
     def added(self, amounts: np.ndarray) -> np.ndarray:
         """Whole amounts by piece, line by line."""
-        total = np.zeros(self.count)
-        name, amounts = _typed("levels", amounts)
-        if call(name, amounts, None, None, None, None, *self._runs, 1.0, total, None) is not None:
-            return total
+        made = self._together([Level(amounts)], None, None)
+        return self._summed(amounts) if made is None else made[0]
+
+    def over_time(self, levels: Sequence[Level]) -> list[np.ndarray]:
+        """What each level adds up to over time."""
+        made = self._together(levels, self.row, self._ms)
+        if made is not None:
+            return [self._timed(total) for total in made]
+        return [self._timed(self._in_numpy(level)) for level in levels]
+
+    def _in_numpy(self, level: Level) -> np.ndarray:
+        found, ms = self.spread(level.whole()), 1.0 if self._ms is None else self._ms
+        if level.time:
+            return self._summed((~np.isnan(found)) * ms)
+        total = self._summed(found * ms)
+        return self._summed(np.nan_to_num(found) * ms) if np.isnan(total).any() else total
+
+    def _summed(self, amounts: np.ndarray) -> np.ndarray:
         return np.bincount(self.run_line, np.add.reduceat(amounts, self.runs, dtype=np.float64), self.count)
 
-    def over_time(self, levels: np.ndarray) -> np.ndarray:
-        """Whole levels by piece x time, line by line."""
-        return self.added(levels) * self.even_ms if self.even_ms is not None else self.added(levels * self.ms)
-
-    def levels(
-        self,
-        values: np.ndarray,
-        factor: float = 1.0,
-        *,
-        mask: np.ndarray | None = None,
-        cap: np.ndarray | None = None,
-        known: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """Whole values x factor over time; values are by sample.
-
-        `mask`: the samples that count; `cap`: by line what a value is at most (NaN: not known, and so is the value);
-        `known`: zeros, one a line, that become the time in which values are known.
-        """
-        total = np.zeros(self.count)
-        name, values = _typed("levels", values)
-        given = (values, self.row, _bytes(mask), self._ms, cap, *self._runs, factor, total, known)
-        if (cap is None or self.even_ms is not None) and call(name, *given) is not None:
-            if known is not None and self.even_ms is not None:
-                known *= self.even_ms
-            return self._timed(total)
-        level = self.spread(whole(values, factor))
-        if cap is not None:
-            level = np.minimum(level, cap[self._line])
-        if mask is None and known is None and not np.isnan(added := self.over_time(level)).any():
-            return added  # most often: all is known
-        said = ~np.isnan(level) if mask is None else ~np.isnan(level) & self.spread(mask)
-        if known is not None:
-            known += self.over_time(said.astype(np.float64))
-        return self.over_time(np.where(said, level, 0.0))
-
-    def products(self, values: np.ndarray, others: np.ndarray, factor: float = 1.0) -> np.ndarray:
-        """Whole values x factor, times whole others, over time where both are known."""
-        if values.dtype != others.dtype:
-            values, others = values.astype(np.float64), others.astype(np.float64)
-        total = np.zeros(self.count)
-        (name, values), (_, others) = _typed("products", values), _typed("products", others)
-        if call(name, values, others, self.row, self._ms, *self._runs, factor, total) is not None:
-            return self._timed(total)
-        return self.over_time(np.nan_to_num(self.spread(whole(values, factor) * whole(others))))
+    def _together(
+        self, levels: Sequence[Level], row: np.ndarray | None, ms: np.ndarray | None
+    ) -> list[np.ndarray] | None:
+        """The sums of all levels by the compiled function; None where there is none."""
+        out: list[np.ndarray] = []
+        for first in range(0, len(levels), _AT_ONCE):
+            some = [level.ready() for level in levels[first : first + _AT_ONCE]]
+            given = np.array([level.given() for level in some], dtype=_GIVEN)
+            total = np.zeros((self.count, _AT_ONCE))
+            if call("sums_of_levels", given, len(some), row, ms, *self._runs, total) is None:
+                return None
+            out += [total[:, place] for place in range(len(some))]
+        return out
 
     def highest(self, values: np.ndarray) -> np.ndarray:
         """The largest value of each line, NaN where none is known."""
-        name, values = _typed("highest", values)
+        values = _typed(values)
         out = np.full(self.count, np.nan, values.dtype)
-        if call(name, values, self.row, *self._runs, out) is None:
+        if call(_of("highest", values), values, self.row, *self._runs, out) is None:
             np.fmax.at(out, self.run_line, np.fmax.reduceat(self.spread(values), self.runs))
         return out
 
@@ -141,8 +169,8 @@ def places(values: np.ndarray | None, edges: tuple[float, ...], n: int) -> np.nd
     if values is None:
         return np.full(n, len(edges) + 1, dtype=np.uint8)
     out = np.empty(n, dtype=np.uint8)
-    name, values = _typed("places", values)
-    if call(name, values, np.array(edges), len(edges), n, out) is not None:
+    values = _typed(values)
+    if call(_of("places", values), values, np.array(edges), len(edges), n, out) is not None:
         return out
     out[:] = np.where(np.isnan(values), len(edges) + 1, 0)
     for edge in edges:
@@ -153,8 +181,8 @@ def places(values: np.ndarray | None, edges: tuple[float, ...], n: int) -> np.nd
 def bins_of(shares: np.ndarray, bins: int) -> np.ndarray:
     """The bin of each share among equal ones, the last for all above; `bins` where it is not known."""
     out = np.empty(len(shares), dtype=np.uint8)
-    name, shares = _typed("bins", shares)
-    if call(name, shares, bins, len(shares), out) is not None:
+    shares = _typed(shares)
+    if call(_of("bins", shares), shares, bins, len(shares), out) is not None:
         return out
     blank = np.isnan(shares)
     out[:] = np.minimum(np.where(blank, shares.dtype.type(0), shares) * bins, bins - 1).astype(np.uint8)
@@ -162,11 +190,14 @@ def bins_of(shares: np.ndarray, bins: int) -> np.ndarray:
     return out
 
 
-def _typed(name: str, values: np.ndarray) -> tuple[str, np.ndarray]:
-    """The function for the type of some values, and the values as it takes them."""
-    if values.dtype not in _TYPES:
-        values = values.astype(np.float64)
-    return f"{name}_{_TYPES[values.dtype]}", np.ascontiguousarray(values)
+def _typed(values: np.ndarray) -> np.ndarray:
+    """Values as the compiled functions take them."""
+    return np.ascontiguousarray(values if values.dtype in _TYPES else values.astype(np.float64))
+
+
+def _of(name: str, values: np.ndarray) -> str:
+    """The function of that name for the type of some values."""
+    return f"{name}_{_TYPES[values.dtype]}"
 
 
 def _bytes(values: np.ndarray | None) -> np.ndarray | None:
