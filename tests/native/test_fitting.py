@@ -33,9 +33,11 @@ def sources(draw: st.DrawFn) -> tuple[pa.Array, ValueRule, float, schema.Column]
     odd = draw(st.sampled_from([[], [None], [math.nan], [math.inf], [-1], [2**60], [-0.0]]))
     values = draw(st.lists(cells | st.sampled_from(odd) if odd else cells, min_size=1, max_size=30))
     whole = all(v is None or (isinstance(v, int) and abs(v) < 2**62) for v in values)
-    raw = pa.array(
-        values if whole else [v if v is None else float(v) for v in values], pa.int64() if whole else pa.float64()
-    )
+    kind = pa.int64() if whole else pa.float64()
+    if draw(st.booleans()):
+        small = whole and all(v is None or abs(v) < 2**31 for v in values)
+        kind = pa.int32() if small else kind if whole else pa.float32()
+    raw = pa.array(values if whole else [v if v is None else float(v) for v in values], kind)
     if draw(st.booleans()):
         raw = pa.concat_arrays([raw, raw]).slice(len(raw) // 2, len(raw))
     blank_from = draw(st.sampled_from([math.inf, 1e9]))

@@ -9,7 +9,10 @@ import pyarrow as pa
 
 from gpuledger.native.library import call
 
-_FROM = {pa.float64(): ("f64", np.float64), pa.int64(): ("i64", np.int64)}
+_FROM = {
+    pa.float64(): ("f64", np.float64), pa.float32(): ("f32", np.float32),
+    pa.int64(): ("i64", np.int64), pa.int32(): ("i32", np.int32),
+}  # fmt: skip
 _INTO = {pa.float32(): ("f32", np.float32), pa.float64(): ("f64", np.float64), pa.int64(): ("i64", np.int64)}
 
 

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#define VERSION 5
+#define VERSION 6
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define WIDE __attribute__((target_clones("avx2", "default")))
@@ -196,3 +196,9 @@ FIT(fit_f64_i64, double, int64_t, rint)
 FIT(fit_i64_f32, int64_t, float, )
 FIT(fit_i64_f64, int64_t, double, )
 FIT(fit_i64_i64, int64_t, int64_t, rint)
+FIT(fit_f32_f32, float, float, )
+FIT(fit_f32_f64, float, double, )
+FIT(fit_f32_i64, float, int64_t, rint)
+FIT(fit_i32_f32, int32_t, float, )
+FIT(fit_i32_f64, int32_t, double, )
+FIT(fit_i32_i64, int32_t, int64_t, rint)
