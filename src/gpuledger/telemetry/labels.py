@@ -11,6 +11,7 @@ import fnmatch
 from collections import Counter
 from collections.abc import Mapping as Rows
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate
 
 import numpy as np
@@ -140,11 +141,16 @@ def _exporters(pods: pa.DictionaryArray | None, mapping: Mapping) -> np.ndarray 
     """The rows whose pod is the exporter's own."""
     if pods is None or not mapping.exporter_pods:
         return None
-    words = pods.dictionary.to_pylist()
-    own = [w is not None and any(fnmatch.fnmatchcase(w, p) for p in mapping.exporter_pods) for w in words]
+    patterns = tuple(mapping.exporter_pods)
+    own = [_is_like(word, patterns) for word in pods.dictionary.to_pylist()]
     if not any(own):
         return None
     return np.array([*own, False])[np.asarray(pods.indices.fill_null(-1))]
+
+
+@lru_cache(maxsize=1 << 17)  # every batch of a large fleet names the same thousands of pods and hosts
+def _is_like(word: str | None, patterns: tuple[str, ...]) -> bool:
+    return word is not None and any(fnmatch.fnmatchcase(word, pattern) for pattern in patterns)
 
 
 def _without(labels: pa.DictionaryArray, rows: np.ndarray) -> pa.DictionaryArray:

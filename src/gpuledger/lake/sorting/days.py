@@ -253,7 +253,7 @@ class DaySorter:
         if (np.diff(ranks) < 0).any():
             small = len(devices) < np.iinfo(np.uint16).max
             order = np.argsort(ranks.astype(np.uint16) if small else ranks, kind="stable")
-            table = table.take(pa.array(order.astype(np.int32)))
+            table = pc.take(table, pa.array(order.astype(np.int32)), boundscheck=False)
         return in_order(self._series.wide(Narrow(constants, table)))
 
     def _known(self, table: pa.Table, number: int) -> pa.Table:

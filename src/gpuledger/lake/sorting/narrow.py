@@ -44,6 +44,7 @@ class Series:
     def __init__(self) -> None:
         self._names: dict[str, Names] = defaultdict(Names)
         self._number: dict[tuple[int, ...], int] = {}
+        self._before: tuple[np.ndarray, np.ndarray] | None = None
 
     def narrow(self, table: pa.Table) -> Narrow:
         """Rows of the schema, in fewer columns."""
@@ -77,10 +78,14 @@ class Series:
             size, group = _counted(group * wide + code + 1, size * wide)
         rows = np.zeros(size, dtype=np.int64)
         rows[group] = np.arange(len(group))
-        none = np.full(size, -1)
-        keys = zip(*(none.tolist() if c is None else c[rows].tolist() for c in whole), strict=True)
-        numbers = np.array([self._number.setdefault(key, len(self._number)) for key in keys], dtype=np.int32)
-        return numbers[group]
+        return self._numbers_of(np.array([np.full(size, -1) if c is None else c[rows] for c in whole]).T)[group]
+
+    def _numbers_of(self, keys: np.ndarray) -> np.ndarray:
+        """The numbers of some sets of labels, a row each; batches of one source mostly have those of the one before."""
+        if self._before is None or not np.array_equal(keys, self._before[0]):
+            found = [self._number.setdefault(tuple(key), len(self._number)) for key in keys.tolist()]
+            self._before = keys, np.array(found, dtype=np.int32)
+        return self._before[1]
 
     def devices(self, series: np.ndarray) -> tuple[np.ndarray, list[str]]:
         """By row its device as a number that sorts like the device's name, and the names."""
@@ -165,7 +170,8 @@ def joined(found: Sequence[Narrow]) -> Narrow:
 
 def _in_columns(table: pa.Table, names: Sequence[str]) -> pa.Table:
     """The columns in one order; what a source lacks stays out and becomes NULL where others have it."""
-    return table.select([name for name in names if name in table.column_names])
+    held = set(table.column_names)
+    return table.select([name for name in names if name in held])
 
 
 def _same(column: pa.ChunkedArray) -> bool:
