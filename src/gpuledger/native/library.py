@@ -32,7 +32,7 @@ def library() -> ctypes.CDLL | None:
 
 
 def call(name: str, *arguments: Any) -> int | None:
-    """What a function of the library counts, called with arrays, numbers and None; None where there is no library."""
+    """What a function of the library counts, called with arrays, numbers and None; None without a library."""
     found = library()
     if found is None:
         return None

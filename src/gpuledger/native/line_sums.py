@@ -1,4 +1,4 @@
-"""What do the samples of each line add up to, one reading at a time?
+"""What do the samples of each line add up to?
 
 Every amount is a whole number below 2**53, where float64 adds without rounding, so the order of adding is free: the
 compiled functions of `kernels.c` and numpy give the same digits.
@@ -113,7 +113,7 @@ class LineRows:
     def _together(
         self, levels: Sequence[Level], row: np.ndarray | None, ms: np.ndarray | None
     ) -> list[np.ndarray] | None:
-        """The sums of all levels by the compiled function; None where there is none."""
+        """The sums of all levels by the compiled function; None where it was not compiled."""
         out: list[np.ndarray] = []
         for first in range(0, len(levels), _AT_ONCE):
             some = [level.ready() for level in levels[first : first + _AT_ONCE]]
