@@ -54,10 +54,14 @@ def _compiled(root: Path, *, must: bool) -> bool:
     more = LINUX if sys.platform.startswith("linux") else ()
     aside = LIBRARY.with_suffix(f".{os.getpid()}")
     command = [*compiler, *FLAGS, *more, "-o", str(aside), str(SOURCE), "-lm"]
-    done = subprocess.run(command, cwd=root, check=False, capture_output=True, text=True)  # noqa: S603
-    if done.returncode:
+    try:
+        done = subprocess.run(command, cwd=root, check=False, capture_output=True, text=True)  # noqa: S603
+        failed = done.stderr if done.returncode or not (root / aside).is_file() else None
+    except OSError as error:
+        failed = str(error)
+    if failed is not None:
         if must:
-            raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
+            raise SystemExit(f"{' '.join(command)} failed:\n{failed}")
         return False
     (root / aside).replace(root / LIBRARY)
     return True
@@ -67,5 +71,5 @@ def _platform(library: Path) -> str:
     """The machines it runs on; on Linux those whose C library is as new as the newest function it asks for."""
     platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
     asked = [int(minor) for minor in re.findall(rb"GLIBC_2\.(\d+)", library.read_bytes())]
-    oldest = f"manylinux_2_{max(17, *asked)}" if asked else ""  # 17: what every installer of wheels knows
-    return platform.replace("linux", oldest, 1) if oldest and platform.startswith("linux") else platform
+    oldest = f"manylinux_2_{max([17, *asked])}"  # 17: what every installer of wheels knows
+    return platform.replace("linux", oldest, 1) if platform.startswith("linux") else platform
