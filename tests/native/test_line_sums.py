@@ -37,8 +37,8 @@ def rows_of_lines(draw: st.DrawFn) -> tuple[LineRows, int]:
     line = [*range(lines), *draw(st.lists(st.integers(0, lines - 1), min_size=len(lengths), max_size=len(lengths)))]
     samples = draw(st.integers(1, 60))
     row = draw(st.none() | st.integers(0, 2**31).map(lambda s: np.random.default_rng(s).integers(0, samples, n)))
-    seed = draw(st.integers(0, 2**31))
-    ms = np.full(n, 1000.0) if draw(st.booleans()) else np.random.default_rng(seed).integers(0, 9000, n)
+    seed, data_ms = draw(st.integers(0, 2**31)), draw(st.sampled_from([9_000, 600_000]))
+    ms = np.full(n, 1000.0) if draw(st.booleans()) else np.random.default_rng(seed).integers(0, data_ms, n)
     runs, of_line = np.cumsum([0, *lengths[:-1]]), np.array(line[: len(lengths)])
     return LineRows.of(row, ms.astype(np.float64), runs, of_line, lines), n if row is None else samples
 
@@ -69,14 +69,14 @@ def test_levels_are_whole_values_over_time(data: st.DataObject) -> None:
     for _ in range(data.draw(st.integers(1, 20))):
         mask, time = data.draw(st.none() | marks), data.draw(st.booleans())
         cap = readings(data.draw, n).astype(np.float64) if data.draw(st.booleans()) else None
-        others = readings(data.draw, n, 2000.0) if data.draw(st.booleans()) else None
+        others = readings(data.draw, n, 8192.0) if data.draw(st.booleans()) else None
         factor = data.draw(st.sampled_from([1.0, 1e3, 1e6]))
         levels.append(Level(readings(data.draw, n), factor, mask, cap, others, time))
     for level, total in zip(levels, rows.over_time(levels), strict=True):
         whole = [by_hand(level, place) for place in range(n)]
         for k, pieces in enumerate(of_lines(rows)):
             said = [(i, x) for i in pieces if (x := whole[sample(rows, i)]) is not None]
-            assert total[k] == sum((1 if level.time else x) * rows.ms[i] for i, x in said)
+            assert total[k] == float(sum((1 if level.time else x) * int(rows.ms[i]) for i, x in said))
 
 
 def by_hand(level: Level, place: int) -> float | None:
@@ -150,6 +150,16 @@ def test_a_pencil_case() -> None:
     total, known = rows.over_time([Level(shares, 100.0), Level(shares, 100.0, time=True)])
     assert total.tolist() == [1_500_000.0, 0.0]
     assert known.tolist() == [20_000.0, 0.0]
+
+
+def test_an_hour_at_a_fast_clock_is_added_up_exactly() -> None:
+    """1e6 ppm x 2,541 MHz x 3.6e6 ms is more than float64 adds without rounding."""
+    ms = np.array([999.0, 1001.0] * 1800)
+    rows = LineRows.of(None, ms, np.array([0]), np.array([0]), 1)
+    clock = np.linspace(2505, 2577, 3600).astype(np.float32)
+    (total,) = rows.over_time([Level(np.ones(3600, np.float32), 1e6, others=clock)])
+    assert total[0] == float(sum(10**6 * round(float(c)) * int(m) for c, m in zip(clock, ms, strict=True)))
+    assert total[0] > 2**53
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")

@@ -64,6 +64,22 @@ def test_it_is_the_same_bytes_whenever_and_wherever_it_is_built(wheels: list[Pat
     assert one == other
 
 
+@pytest.mark.parametrize("compiler", ["/nonexistent/cc", "/bin/true", "/bin/false"])
+def test_a_compiler_that_makes_nothing_leaves_a_wheel_for_any_machine(
+    compiler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CC", compiler)
+    wheel = build(tmp_path, 1_600_000_000.0)
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert not [name for name in zipfile.ZipFile(wheel).namelist() if name.endswith(".so")]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None or sys.platform != "linux", reason="no C compiler, or not Linux")
+def test_with_a_compiler_it_is_for_this_machine_and_older_ones(wheels: list[Path]) -> None:
+    assert "-py3-none-manylinux_2_" in wheels[0].name
+    assert "gpuledger/native/_kernels.so" in zipfile.ZipFile(wheels[0]).namelist()
+
+
 def test_it_holds_the_package_its_data_and_its_licence_alone(wheels: list[Path]) -> None:
     names = zipfile.ZipFile(wheels[0]).namelist()
     assert {"gpuledger/py.typed", "gpuledger/telemetry/columns.toml"} <= set(names)
