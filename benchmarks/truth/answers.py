@@ -25,13 +25,18 @@ TENSOR_PEAK = {"fp64": "fp64_tensor"}
 
 @dataclass(frozen=True)
 class Answer:
-    """Realized TFLOP/s with the precision known, the range without it, and the class. None: no answer."""
+    """Realized TFLOP/s with the precision known, the range without it, and the class. None: no answer.
+
+    `told_low_tflops` and `told_high_tflops`: the range with the precision known.
+    """
 
     tflops: float | None
     low_tflops: float | None = None
     high_tflops: float | None = None
     klass: str | None = None
     bucket_pct: Mapping[str, float] | None = None
+    told_low_tflops: float | None = None
+    told_high_tflops: float | None = None
 
 
 def precision_of(facts: Mapping[str, Any]) -> str | None:
@@ -46,7 +51,9 @@ def by_gpuledger(recording: Recording) -> dict[str, Answer]:
     found = {}
     for name in recorded(recording):
         point, spread = known[name], unknown[name]
-        found[name] = Answer(point["middle"], spread["low"], spread["high"], point["class"], point["bucket_pct"])
+        ends = spread["low"], spread["high"]
+        told = point["low"], point["high"]
+        found[name] = Answer(point["middle"], *ends, point["class"], point["bucket_pct"], *told)
     return found
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from math import isnan
 from pathlib import Path
@@ -62,6 +62,16 @@ class Recording:
     info: Mapping[str, Any]
     facts: Mapping[str, Mapping[str, Any]]
     rows: Mapping[str, list[Row]]
+
+    def without(self, columns: Collection[str]) -> Recording:
+        """The same as if these columns had not been recorded."""
+        if unknown := sorted(set(columns) - set(FIELDS)):
+            raise BadRecording(f"no column {', '.join(unknown)}; columns are {', '.join(FIELDS)}")
+        rows = {
+            name: [{k: v for k, v in row.items() if k not in columns} for row in found]
+            for name, found in self.rows.items()
+        }
+        return replace(self, rows=rows)
 
     def settled(self, workload: str) -> list[Row]:
         """A workload's rows after the lag."""

@@ -1,10 +1,12 @@
 """How near does a tool come to the FLOPs that really ran, and does it call each workload what it is?
 
     python benchmarks/truth/score.py FOLDER... [--answers FILE.json] [--json | --markdown] [--update FILE.md...]
+    python benchmarks/truth/score.py FOLDER... --without COLUMN...
     python benchmarks/truth/score.py FOLDER... --export OUT
 
 FOLDER is a recording (README.md has the format). gpuledger is asked as its users ask it: `import`, `analyze --json` and
 `audit --json` on the recorded rows. Scored on the same rows: the field's formulas, and with --answers another tool.
+--without scores gpuledger as if columns had not been recorded: it may then decline a point, and those it gives count.
 Exit code 1 where gpuledger (or, with --answers, that tool) is below a bar. --export writes the rows as telemetry for
 another tool to read.
 """
@@ -14,7 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -67,15 +69,15 @@ class Score:
         return found
 
 
-def score(recording: Recording, answers: Mapping[str, Answer]) -> Score:
-    """A method's answers against the truth."""
+def score(recording: Recording, answers: Mapping[str, Answer], *, may_decline: bool = False) -> Score:
+    """A method's answers against the truth; `may_decline`: no point is no error."""
     facts, names = recording.facts, recorded(recording)
     errors = {
         name: NO_ANSWER_PCT if answers[name].tflops is None else 100 * (answers[name].tflops / true - 1)
         for name in names
         if precision_of(facts[name]) in MATRIX
         and facts[name].get("family") not in RANGE_ONLY
-        and (facts[name].get("family") != FEW_ROWS or answers[name].tflops is not None)
+        and (answers[name].tflops is not None or not (may_decline or facts[name].get("family") == FEW_ROWS))
         and (true := facts[name].get("tflop_per_s") or 0.0) > ABOVE_TFLOPS
     }
     counted = [name for name in names if facts[name].get("tflop_per_s") is not None]
@@ -84,7 +86,7 @@ def score(recording: Recording, answers: Mapping[str, Answer]) -> Score:
         missed = tuple(name for name in counted if name not in held)
         pointed = [a for a in answers.values() if a.tflops is not None]
         widths = [a.high_tflops / a.low_tflops for a in pointed if a.low_tflops and a.high_tflops]
-        ranges, widest = (len(held), len(counted)), max(widths, default=None)
+        ranges, widest = (len(held), len(counted)), None if may_decline else max(widths, default=None)
     else:
         ranges, missed, widest = None, (), None
     classes, wrong = None, ()
@@ -101,11 +103,12 @@ def _holds(answer: Answer, true: float) -> bool:
     return answer.low_tflops <= true <= answer.high_tflops
 
 
-def judge(recording: Recording, answers: Path | None) -> dict[str, Any]:
+def judge(recording: Recording, answers: Path | None, without: Sequence[str] = ()) -> dict[str, Any]:
     """Every method on one recording; the first one is held to the bars."""
+    recording = recording.without(without)
     first = {answers.stem: by_file(answers, recording)} if answers else {"gpuledger": by_gpuledger(recording)}
     methods = first | by_formula(recording)
-    scores = {title: score(recording, found) for title, found in methods.items()}
+    scores = {title: score(recording, found, may_decline=bool(without)) for title, found in methods.items()}
     rows = {}
     for name in recorded(recording):
         facts, one = recording.facts[name], next(iter(first.values()))[name]
@@ -150,13 +153,14 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--markdown", action="store_true", help="print the tables as Markdown")
     parser.add_argument("--update", nargs="*", type=Path, default=[], help="replace the tables in these Markdown files")
+    parser.add_argument("--without", nargs="*", default=[], metavar="COLUMN", help="as if these were not recorded")
     parser.add_argument("--export", type=Path, help="write the rows as telemetry for another tool, score nothing")
     args = parser.parse_args()
     try:
         recordings = [read_recording(folder) for folder in args.folders]
         if args.export:
             return export(recordings, args.export)
-        found = {recording.name: judge(recording, args.answers) for recording in recordings}
+        found = {recording.name: judge(recording, args.answers, args.without) for recording in recordings}
         if args.json:
             print(json.dumps({"recordings": found}, indent=1))
         else:

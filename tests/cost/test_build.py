@@ -51,7 +51,8 @@ def test_the_demo_inventory_prices_the_demo_fleet(demo: Lake) -> None:
     assert {r.name for r in made.by_team} == {"foundation models", "serving", "risk", "research"}
     assert made.evidence_pct == {"counters": 100, "power": 0, "none": 0}
     assert not isinstance(made.work, Unknown)
-    assert made.work.low_usd < made.work.middle_usd < made.work.high_usd
+    assert made.work.low_usd < made.work.high_usd
+    assert isinstance(made.work.middle_usd, Unknown)  # its samples have no SM activity: a range
 
 
 def test_every_group_adds_up_to_the_bill_exactly(demo: Lake) -> None:

@@ -68,7 +68,9 @@ def test_realized_by_counters_is_a_range(state: State, line: Line) -> None:
     used = {"tensor_ms": MS_PER_HOUR, "tensor_ppm_mhz_ms": PPM // 2 * 1830 * MS_PER_HOUR, "tensor_precision": "bf16"}
     found = state(line(0, "GPU-a", **used), line(0, "GPU-b", **used)).capacity.fleet.realized_counters_tflops
     assert isinstance(found, Range)
-    assert (found.low, found.middle, found.high) == pytest.approx((0.68 * 989.4, 940, 989.4), rel=1e-3)
+    # SM activity is not recorded: the products may have a single row each.
+    assert (found.low, found.middle, found.high) == pytest.approx((0.08 * 989.4, 940, 989.4), rel=1e-3)
+    assert isinstance(found.point, Unknown)
 
 
 def test_a_slice_of_unknown_size(state: State, line: Line) -> None:

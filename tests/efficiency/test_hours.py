@@ -39,9 +39,14 @@ def test_hours_and_folded_days_stand_side_by_side(state: State, line: Line) -> N
 
 
 def test_counters_by_hour(state: State, line: Line) -> None:
-    used = {"tensor_ms": MS_PER_HOUR, "tensor_precision": "bf16"}
-    full = PPM * 1830 * MS_PER_HOUR
-    rows = [line(0, tensor_ppm_mhz_ms=full // 2, **used), line(1, tensor_ppm_mhz_ms=full // 4, **used)]
+    """SMs active for no longer than the pipe: large products."""
+    used = {"tensor_precision": "bf16", **dict.fromkeys(("tensor_ms", "fp32_ms", "sm_ms"), MS_PER_HOUR)}
+
+    def at(ratio: float) -> dict[str, int]:
+        activity = round(PPM * ratio) * MS_PER_HOUR
+        return {"tensor_ppm_ms": activity, "sm_ppm_ms": activity, "tensor_ppm_mhz_ms": activity * 1830}
+
+    rows = [line(0, **used, **at(0.5)), line(1, **used, **at(0.25))]
     found = [h.rfu_counters_pct for h in state(*rows).hours]
     assert found == [pytest.approx(50 * 0.95, rel=1e-3), pytest.approx(25 * 0.95, rel=1e-3)]
 

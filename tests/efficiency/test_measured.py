@@ -19,6 +19,8 @@ PEAK = 989.5
 def work(line: Line, gpu: str, ratio: float) -> Any:
     activity = round(ratio * PPM) * MS_PER_HOUR
     pipe = {"tensor_ms": MS_PER_HOUR, "tensor_ppm_ms": activity, "tensor_ppm_mhz_ms": activity * 1830}
+    # SMs active for no longer than the pipe: large products.
+    pipe |= {"fp32_ms": MS_PER_HOUR, "sm_ms": MS_PER_HOUR, "sm_ppm_ms": activity}
     return line(0, gpu, tensor_precision="bf16", **pipe)
 
 

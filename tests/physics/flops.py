@@ -11,7 +11,8 @@ import numpy as np
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.physics.activity import COLUMNS, CONDITIONS, pipe_sums
 from gpuledger.physics.evidence import ModelFacts, Worked, work
-from gpuledger.physics.pipes import few_rows, pipe_facts
+from gpuledger.physics.pipe_facts import pipe_facts
+from gpuledger.physics.pipes import few_rows
 from gpuledger.physics.states import State
 from gpuledger.units import PPM, Unknown
 
@@ -38,6 +39,7 @@ def sums_of(
     slots_ratio: float | None = None,
     dram_ratio: float | None = None,
     busy_ratio: float = 1.0,
+    engine: bool = True,
     **given: float,
 ) -> dict[str, np.ndarray]:
     """One row of sums of a second at 1500 MHz, with every SM busy where any condition needs the SMs."""
@@ -47,7 +49,8 @@ def sums_of(
     tensor = 1.0 if saturation_ratio is None else saturation_ratio
     if saturation_ratio is not None or slots_ratio is not None:
         row |= {"sm_ms": MS, "sm_ppm_ms": PPM * MS}
-    row |= {"tensor_ppm_ms": tensor * PPM * MS, "engine_ms": MS, "engine_ppm_ms": PPM * MS}
+    row |= {"tensor_ppm_ms": tensor * PPM * MS}
+    row |= {"engine_ms": MS, "engine_ppm_ms": PPM * MS} if engine else {}
     if saturation_ratio is not None:
         row["tensor_ms"] = MS
     if capped_ratio is not None:

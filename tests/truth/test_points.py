@@ -88,3 +88,25 @@ def test_points_are_the_same_after_hours_are_folded_into_a_day(recording: Record
     assert len(points[0]) == 2
     assert points[0] == points[1]
     assert before["rfu_counters_pct"] == after["rfu_counters_pct"]
+
+
+MISSING = (
+    ("sm_occupancy",), ("sm_active",), ("dram_active",), ("gr_engine_active",), ("sm_clock_mhz",), ("throttle",),
+    ("tensor_active", "hmma_tensor_active", "imma_tensor_active", "dfma_tensor_active"),
+    ("sm_active", "sm_occupancy", "fp64_active", "fp32_active", "fp16_active"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("columns", MISSING, ids="+".join)
+@pytest.mark.parametrize("name", ["fourth_h200", "sixth_h200"])
+def test_without_a_counter_points_are_near_or_omitted_and_ranges_hold(
+    name: str, columns: tuple[str, ...]
+) -> None:
+    less = read_recording(RECORDINGS / name).without(columns)
+    answers = by_gpuledger(less)
+    found = score(less, answers, may_decline=True)
+    assert [n for n, error in found.errors_pct.items() if abs(error) > 15] == []
+    assert found.ranges_missed == ()
+    for workload, answer in answers.items():
+        if (true := less.facts[workload].get("tflop_per_s")) is not None:
+            assert answer.told_low_tflops <= true <= answer.told_high_tflops, workload

@@ -13,7 +13,7 @@ from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.lake.batch import Batch, as_dictionary
 from gpuledger.ledger import lines
 from gpuledger.physics.evidence import PipeRates, pipe_rates
-from gpuledger.physics.pipes import pipe_facts
+from gpuledger.physics.pipe_facts import pipe_facts
 from gpuledger.physics.row_facts import KindFacts, RowFacts, state_rules
 from gpuledger.telemetry import schema
 from gpuledger.units import PPM, Unknown

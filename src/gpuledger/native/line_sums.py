@@ -1,8 +1,8 @@
 """What do the samples of each line add up to?
 
 Every amount is a whole number below 2**53, where float64 adds without rounding, so the order of adding is free: the
-compiled functions of `kernels.c` and numpy give the same digits. A sum that passes 2**53, as activity x clock of an hour
-does above 2,500 MHz, is made again in whole numbers.
+compiled functions of `kernels.c` and numpy give the same digits. A sum that passes 2**53, as activity x clock of an
+hour does above 2,500 MHz, is made again in whole numbers.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ import numpy as np
 
 from gpuledger.catalog.gpus import Gpu, find_gpu
 from gpuledger.physics.activity import PIPES
-from gpuledger.physics.pipes import Conditions, pipe_facts, pipe_worths, precision_name
+from gpuledger.physics.pipe_facts import pipe_facts
+from gpuledger.physics.pipes import INTEGER, Conditions, pipe_worths, precision_name
 from gpuledger.physics.states import NOT_ALL_SEEN
 from gpuledger.physics.states import THIN as THIN_STATES
 from gpuledger.units import Unknown
@@ -28,8 +29,9 @@ _TERA = 1e12
 TENSOR_ONLY = "only the tensor pipe is recorded: a lower bound"
 NO_TENSOR = "the tensor pipe is not recorded: a lower bound"
 PART_VECTOR = "vector pipes are recorded for part of the time: a lower bound"
-NO_CLOCK = "the SM clock is not recorded: the rated clock is assumed"
+NO_CLOCK = "the SM clock is not recorded: the rated clock is assumed, a range and no point"
 THIN = "memory busy and warp slots slim: taken as products of few rows, tiles half empty"
+BLIND = "engine or SM activity, warp slots (SM occupancy) or memory traffic is not recorded: a range, no point"
 LOOSE = "few warps and little product work on busy SMs, as in decoding for few users: a range, no point"
 
 
@@ -45,6 +47,8 @@ class PipeRates:
     notes: tuple[str, ...]
     thin: Any = False
     loose: Any = False
+    blind: Any = False
+    ranges_only: frozenset[str] = frozenset()
 
 
 class ModelFacts:
@@ -104,7 +108,8 @@ def pipe_rates(gpu: Gpu, precision: str | None = None, seen: Conditions | None =
     # ppm x MHz is 1e-6 x 1e6: activity x clock in whole FLOP per second needs no further factor.
     unit = gpu.sm_count.value / (peak * _TERA)
     rates = {pipe: (low * unit, middle * unit, high * unit) for pipe, (low, middle, high) in worths.edges.items()}
-    return PipeRates({"matrix": rates.pop("tensor"), **rates}, worths.notes, worths.thin, worths.loose)
+    rates["matrix"] = rates.pop("tensor")
+    return PipeRates(rates, worths.notes, worths.thin, worths.loose, worths.blind, worths.ranges_only)
 
 
 def conditions(sums: Sums, rows: np.ndarray, gpu: Gpu) -> Conditions:
@@ -122,6 +127,8 @@ def conditions(sums: Sums, rows: np.ndarray, gpu: Gpu) -> Conditions:
         np.isin(sums["state"][rows], THIN_STATES),
         _intensity(tensor, dram, _clock_mhz(sums, rows, gpu), gpu),
         _over(dram, sm),
+        mean("engine") / 1e6,
+        np.nan_to_num(tensor) / 1e6,
     )
 
 
@@ -211,27 +218,44 @@ def _edges(
         low = np.where(stray, low - parts[0]["matrix"], low)
     products = parts[1].get("matrix", np.zeros(len(rows)))
     loose = np.asarray(rates.loose) & (products > LOOSE_RATIO * middle)
+    unsure = np.where(loose, products, 0.0) + sum(parts[1][p] for p in rates.ranges_only if p in heard)
     if not known:
         # One issue ratio holds for the work of a state, whichever it is: only the precision spreads the range.
-        # How full the SMs are not recorded, nothing narrows it.
-        seen = (sums["sm_ms"][rows] > 0) & (low > 0) & ~loose
+        # How full the SMs or the warp slots are not recorded, nothing narrows it.
+        seen = (sums["sm_ms"][rows] > 0) & (sums["occupancy_ms"][rows] > 0) & (low > 0) & ~loose
         high = np.minimum(high, facts.spread * np.where(seen, low, np.inf))
     middle = np.minimum(np.maximum(middle, low), np.maximum(high, low))
-    if hidden.any():
-        most = gpu.peak("fp32"), gpu.peak(gpu.reference_precision())
-        if not isinstance(most[0], Unknown) and not isinstance(most[1], Unknown):
-            # At most: work of the pipe that is not recorded, in all of the time that nothing else is seen in.
-            room = np.maximum(sums["busy_ppm_ms"][rows] / 1e6 - middle, 0.0)
-            rate = np.where(sums["matrix_ms"][rows] > 0, most[0] / most[1], 1.0)
-            high = np.where(hidden, np.maximum(high, middle + room * rate), high)
-    return low, middle, np.maximum(high, middle), np.where(loose, products, 0.0)
+    more = _not_recorded(sums, rows, gpu, middle, hidden, rates.per_activity["matrix"][2] * 1e6 * clock)
+    high = np.maximum(high, middle + more)
+    unsure = unsure + np.where(hidden, more, 0.0)
+    unclocked = np.minimum(sums["unclocked_ms"][rows] / stands, 1.0)
+    low = low * (1 - (1 - facts.unclocked_low_ratio) * unclocked)
+    high = high * (1 + (facts.unclocked_high_ratio - 1) * unclocked)
+    return low, middle, high, np.maximum(unsure, middle * unclocked)
+
+
+def _not_recorded(
+    sums: Sums, rows: np.ndarray, gpu: Gpu, middle: np.ndarray, hidden: np.ndarray, tensor_rate: np.ndarray
+) -> np.ndarray:
+    """At most: work of a kind of pipe that is not recorded, in all of the time that nothing else is seen in."""
+    fp32, reference = gpu.peak("fp32"), gpu.peak(gpu.reference_precision())
+    tensor_only = (sums["matrix_ms"][rows] > 0) & (sums["vector_ms"][rows] == 0)
+    if not (tensor_only | hidden).any() or isinstance(fp32, Unknown) or isinstance(reference, Unknown):
+        return np.zeros(len(rows))
+    room = np.maximum(sums["busy_ppm_ms"][rows] / 1e6 - middle, 0.0)
+    rate = np.where(sums["matrix_ms"][rows] > 0, fp32 / reference, tensor_rate)
+    ruled_out = np.where(tensor_only, pipe_facts().ruled_out_ratio, 0.0)
+    return room * rate * np.where(hidden, 1.0, ruled_out)
 
 
 def _note(notes: list[frozenset[str]], sums: Sums, rows: np.ndarray, rates: PipeRates, hidden: np.ndarray) -> None:
-    thin, loose = (np.broadcast_to(np.asarray(flag, dtype=bool), len(rows)) for flag in (rates.thin, rates.loose))
-    columns = (sums[name][rows] > 0 for name in ("counters_ms", "matrix_ms", "vector_ms", "unclocked_ms"))
+    of_bytes = (sums["imma"][rows] > 0) & ("imma" in rates.ranges_only) if "imma" in sums else False
+    flags = rates.thin, rates.loose, rates.blind, of_bytes | (INTEGER in rates.notes)
+    thin, loose, blind, integer = (np.broadcast_to(np.asarray(flag, dtype=bool), len(rows)) for flag in flags)
+    columns = [sums[name][rows] > 0 for name in ("counters_ms", "matrix_ms", "vector_ms", "unclocked_ms")]
     cases = dict[tuple[bool, ...], frozenset[str]]()
-    for row, *case in zip(rows.tolist(), *(c.tolist() for c in (*columns, hidden, thin & ~loose, loose)), strict=True):
+    said = (*columns, hidden, thin & ~loose, loose & ~blind & ~integer, blind & columns[1], integer)
+    for row, *case in zip(rows.tolist(), *(c.tolist() for c in said), strict=True):
         key = tuple(case)
         if key not in cases:
             cases[key] = _assumed(rates.notes, *key)
@@ -247,10 +271,13 @@ def _assumed(
     hidden: bool,
     thin: bool,
     loose: bool,
+    blind: bool,
+    integer: bool,
 ) -> frozenset[str]:
     if not recorded:
         return frozenset()
-    said = [*general, *([THIN] if thin else []), *([LOOSE] if loose else []), *([NO_CLOCK] if unclocked else [])]
+    seen = {THIN: thin, LOOSE: loose, BLIND: blind, INTEGER: integer, NO_CLOCK: unclocked}
+    said = [*general, *(note for note, holds in seen.items() if holds)]
     if hidden:
         said.append(TENSOR_ONLY if matrix and not vector else NO_TENSOR if not matrix else PART_VECTOR)
     return frozenset(said)

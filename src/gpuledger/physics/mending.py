@@ -57,9 +57,10 @@ def mend(readings: dict[str, np.ndarray], span_ms: np.ndarray, device_starts: np
 
 def _missed(readings: dict[str, np.ndarray]) -> np.ndarray | None:
     traffic = [readings[c] for c in _TRAFFIC if c in readings]
-    if "engine_ratio" not in readings or not traffic:
+    active = next((readings[c] for c in _ACTIVITY if c in readings), None)
+    if active is None or not traffic:
         return None
-    zero = ~np.isnan(readings["engine_ratio"]) & ~np.isnan(np.vstack(traffic)).all(axis=0)
+    zero = ~np.isnan(active) & ~np.isnan(np.vstack(traffic)).all(axis=0)
     for name in (*_ACTIVITY, *_RATES):
         if name in readings:
             zero &= ~(readings[name] != 0) | np.isnan(readings[name])

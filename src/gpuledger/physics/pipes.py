@@ -10,99 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
 
-import msgspec
 import numpy as np
 
-from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.catalog.gpus.facts import PEAK_TOLERANCE_RATIO, issue_ratio
+from gpuledger.physics.pipe_facts import Edges, TensorFacts, Values, pipe_facts
 from gpuledger.units import Unknown
 
-Values = Any  # a number or an array of them
-Edges = tuple[Values, Values, Values]
 # Which pipe a given precision runs on, where it is not the hmma pipe.
 _OWN_PIPE = {"int8": "imma", "fp64": "dfma"}
+INTEGER = "integer products issue in one of two ways that the counters do not tell apart: a range, no point"
 # The low end of a range lies at least this much below a middle that is itself taken down.
 _BELOW_MIDDLE = 0.9
-
-
-class _Vector(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    low_ratio: float
-    high_ratio: float
-    fp16_low_ratio: float
-    fp16_per_fp32: float
-
-
-class _Edges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    low_ratio: float
-    middle_ratio: float
-    high_ratio: float
-
-    def times(self, flop: float) -> Edges:
-        return self.low_ratio * flop, self.middle_ratio * flop, self.high_ratio * flop
-
-
-class _Tensor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    capped_issue_ratio: float
-    capped_low_ratio: float
-    free_issue_ratio: float
-    free_low_ratio: float
-    saturated_from_ratio: float
-    slim_below_ratio: float
-    slim_low_ratio: float
-    full_low_ratio: float
-    fill_low_ratio: float
-    sparse_below_ratio: float
-    sparse_low_ratio: float
-    filled_issue_ratio: float
-    filled_from_ratio: float
-    unfilled_loss_ratio: float
-    slots_weight: float
-    memory_weight: float
-    accounted_from_ratio: float
-    unaccounted_loss_ratio: float
-    unaligned_issue_ratio: float
-    unaligned_low_ratio: float
-    loose_below_ratio: float
-    loose_low_ratio: float
-    loose_middle_ratio: float
-
-
-class Thin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """When the counters show products of few rows, and what an active pipe is worth then."""
-
-    saturation_below_ratio: float
-    slots_below_ratio: float
-    dram_from_ratio: float
-    low_ratio: float
-    middle_ratio: float
-    many_flop_per_byte: float
-
-
-class PipeFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The data file."""
-
-    version: int
-    usual: tuple[str, ...]
-    spread: float
-    noise_ratio: float
-    stray_tensor_per_vector_ratio: float
-    names: dict[str, str]
-    vector: _Vector
-    emulated_fp32: _Edges
-    tensor: dict[str, _Tensor]
-    thin: dict[str, Thin]
-    imma: dict[str, _Edges]
-    dfma: dict[str, _Edges]
-
-
-@cache
-def pipe_facts() -> PipeFacts:
-    """What is known of pipes."""
-    return load_toml(data_dir(__package__, "data", "pipes.toml"), PipeFacts)
 
 
 @dataclass(frozen=True)
@@ -115,6 +35,8 @@ class Conditions:
     thin        whether it works on products of few rows
     intensity   FLOP at full issue over bytes of memory traffic
     memory      memory interface activity over SM activity
+    engine      share of the time with kernels
+    tensor      tensor activity, which saturation cannot be below; NaN: no readings were looked at
     """
 
     capped: Values = math.nan
@@ -123,19 +45,24 @@ class Conditions:
     thin: Values = False
     intensity: Values = math.nan
     memory: Values = math.nan
+    engine: Values = math.nan
+    tensor: Values = math.nan
 
 
 @dataclass(frozen=True)
 class Worths:
     """FLOP per clock per SM of each pipe at full activity: low, middle, high. `notes` say what was assumed.
 
-    `thin`: where the tensor pipe was taken to work on products of few rows; `loose`: where only its range is known.
+    `thin`: where the tensor pipe was taken to work on products of few rows; `loose`: where only its range is known;
+    `blind`: where that is for want of a counter. `ranges_only`: the other pipes of which only a range is known.
     """
 
     edges: dict[str, Edges]
     notes: tuple[str, ...]
     thin: Values = False
     loose: Values = False
+    blind: Values = False
+    ranges_only: frozenset[str] = frozenset()
 
 
 def precision_name(label: str | None) -> str | None:
@@ -154,18 +81,22 @@ def pipe_worths(gpu: Gpu, precision: str | None = None, seen: Conditions | None 
     tensor = _float_tensor(gpu, None if own else known, seen, [] if own else notes)
     if isinstance(tensor, Unknown):
         return tensor
-    edges = {"hmma": tensor, "tensor": tensor} | _vector(gpu)
+    edges, ranges = {"hmma": tensor, "tensor": tensor} | _vector(gpu), set[str]()
     for pipe, kind in (("imma", "int8"), ("dfma", "fp64_tensor")):
         flop = gpu.tensor_flop_per_clk_per_sm(kind)
         if isinstance(flop, Unknown):
             continue
         facts = getattr(pipe_facts(), pipe).get(gpu.architecture)
         edges[pipe] = facts.times(flop) if facts else (flop, flop, flop)
+        ranges |= {pipe} if facts and not facts.point else set()
         if _OWN_PIPE.get(known or "") == pipe:
             edges["tensor"] = edges[pipe]
+    said, apart = tuple(dict.fromkeys(notes)), frozenset(ranges)
     if own:
-        return Worths(edges, tuple(dict.fromkeys(notes)))
-    return Worths(edges, tuple(dict.fromkeys(notes)), np.asarray(seen.thin), _loose(gpu, seen))
+        loose = _OWN_PIPE[known or ""] in apart
+        return Worths(edges, (INTEGER, *said) if loose else said, loose=loose, ranges_only=apart)
+    unseen = _blind(gpu, seen)
+    return Worths(edges, said, np.asarray(seen.thin), _doubtful(gpu, seen) | unseen, unseen, apart)
 
 
 def _float_tensor(gpu: Gpu, known: str | None, seen: Conditions, notes: list[str]) -> Edges | Unknown:
@@ -184,7 +115,8 @@ def _float_tensor(gpu: Gpu, known: str | None, seen: Conditions, notes: list[str
             notes.append("fp32 on the tensor pipe: taken as three tf32 products each")
             full, emulated = _saturated(gpu, seen), facts.emulated_fp32.times(flops["tf32"])
             low, middle, high = (np.where(full, e, m) for e, m in zip(edges, emulated, strict=True))
-            return low, middle, high
+            unseen = _blind(gpu, seen)
+            return np.where(unseen, np.minimum(low, edges[0]), low), middle, np.where(unseen, edges[2], high)
         notes.append(f"label {known!r} is not a tensor precision of {gpu.name}, so not used")
     slowest, fastest = min(flops, key=lambda p: flops[p]), max(flops, key=lambda p: flops[p])
     if flops[slowest] == flops[fastest]:
@@ -202,7 +134,15 @@ def _usual_flops(gpu: Gpu) -> dict[str, float]:
 def _saturated(gpu: Gpu, seen: Conditions) -> Values:
     """Whether the tensor pipe fills the SMs' time; False where that is not known."""
     own = pipe_facts().tensor.get(gpu.architecture)
-    return np.asarray(seen.saturation) >= own.saturated_from_ratio if own else False
+    return np.fmax(seen.saturation, seen.tensor) >= own.saturated_from_ratio if own else False
+
+
+def _blind(gpu: Gpu, seen: Conditions) -> Values:
+    """Whether a partly used pipe may do almost anything, because a counter that would tell is not recorded."""
+    if gpu.architecture not in pipe_facts().tensor:
+        return False
+    needed = (np.asarray(v) for v in (seen.saturation, seen.slots, seen.memory, seen.engine))
+    return np.isnan(sum(needed)) & ~np.isnan(np.asarray(seen.tensor)) & ~_saturated(gpu, seen)
 
 
 def _issue(gpu: Gpu, seen: Conditions, notes: list[str]) -> Edges:
@@ -227,11 +167,13 @@ def _issue(gpu: Gpu, seen: Conditions, notes: list[str]) -> Edges:
     if (thin := pipe_facts().thin.get(gpu.architecture)) is not None:
         few = np.asarray(seen.thin)
         low, middle = np.where(few, thin.low_ratio, low), np.where(few, thin.middle_ratio, middle)
-    loose = _loose(gpu, seen)
-    return np.where(loose, own.loose_low_ratio, low), np.where(loose, own.loose_middle_ratio, middle), general.high
+    loose = _doubtful(gpu, seen)
+    low, middle = np.where(loose, own.loose_low_ratio, low), np.where(loose, own.loose_middle_ratio, middle)
+    lowest = np.where(_many_rows(gpu, seen), own.unaligned_low_ratio, own.loose_low_ratio)
+    return np.where(_blind(gpu, seen), np.minimum(low, lowest), low), middle, general.high
 
 
-def _explained(own: _Tensor, seen: Conditions) -> Values:
+def _explained(own: TensorFacts, seen: Conditions) -> Values:
     """The share of its FLOPs a partly used pipe does, by what busy SMs are seen to do; NaN where that is not known."""
     saturation, slots, memory = (np.asarray(v) for v in (seen.saturation, seen.slots, seen.memory))
     unfilled = np.maximum(own.filled_from_ratio - saturation - slots, 0.0)
@@ -241,17 +183,22 @@ def _explained(own: _Tensor, seen: Conditions) -> Values:
     return np.where(np.isnan(memory), own.filled_issue_ratio - own.unfilled_loss_ratio * unfilled, by_memory)
 
 
-def _loose(gpu: Gpu, seen: Conditions) -> Values:
+def _doubtful(gpu: Gpu, seen: Conditions) -> Values:
     """Whether the pipe is in products of rows that memory does not show to be many, or in tiny kernels."""
-    own, thin = pipe_facts().tensor.get(gpu.architecture), pipe_facts().thin.get(gpu.architecture)
+    own = pipe_facts().tensor.get(gpu.architecture)
     if own is None:
         return False
-    few = np.asarray(seen.thin)
-    many = np.asarray(seen.intensity) >= thin.many_flop_per_byte if thin else False
-    return (few & ~many) | (~few & _bare(own, seen) & (np.asarray(seen.saturation) < own.sparse_below_ratio))
+    few, sparse = np.asarray(seen.thin), np.asarray(seen.saturation) < own.sparse_below_ratio
+    return (few & ~_many_rows(gpu, seen)) | (~few & _bare(own, seen) & sparse)
 
 
-def _bare(own: _Tensor, seen: Conditions) -> Values:
+def _many_rows(gpu: Gpu, seen: Conditions) -> Values:
+    """Whether memory traffic shows that products have many rows; not by NaN."""
+    thin = pipe_facts().thin.get(gpu.architecture)
+    return np.asarray(seen.intensity) >= thin.many_flop_per_byte if thin else np.asarray(False)
+
+
+def _bare(own: TensorFacts, seen: Conditions) -> Values:
     """Whether neither large products nor full warp slots explain half of the time of busy SMs; not by NaN."""
     return np.asarray(seen.saturation) + np.asarray(seen.slots) < own.loose_below_ratio
 
@@ -280,8 +227,8 @@ def _unknown_low(gpu: Gpu, seen: Conditions, low: Values) -> Values:
         return low
     known_low = np.where(slots < own.slim_below_ratio, own.slim_low_ratio, own.full_low_ratio)
     # How full the SMs are not recorded, the tiles may be half empty too.
-    blind = np.where(np.isnan(np.asarray(seen.saturation)), np.minimum(low, own.fill_low_ratio), low)
-    return np.where(~np.isnan(slots) & _saturated(gpu, seen), known_low, blind)
+    partly = np.where(np.isnan(np.asarray(seen.saturation)), np.minimum(low, own.fill_low_ratio), low)
+    return np.where(_saturated(gpu, seen), known_low, partly)
 
 
 def _vector(gpu: Gpu) -> dict[str, Edges]:

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 
 from gpuledger.catalog.files import data_dir, load_toml
-from gpuledger.physics.pipes import Thin
+from gpuledger.physics.pipe_facts import Thin
 
 
 class _Capped(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -22,7 +22,8 @@ from gpuledger.ledger.read.scope import Scope
 from gpuledger.physics.activity import COLUMNS as ACTIVITY
 from gpuledger.physics.activity import PIPES, pipe_sums
 from gpuledger.physics.evidence import ModelFacts
-from gpuledger.physics.pipes import pipe_facts, precision_name
+from gpuledger.physics.pipe_facts import pipe_facts
+from gpuledger.physics.pipes import precision_name
 from gpuledger.units import Unknown
 
 PHASES = ("idle", "underutilized", "productive", "compute_bound")
