@@ -99,9 +99,7 @@ MISSING = (
 
 @pytest.mark.parametrize("columns", MISSING, ids="+".join)
 @pytest.mark.parametrize("name", ["fourth_h200", "sixth_h200"])
-def test_without_a_counter_points_are_near_or_omitted_and_ranges_hold(
-    name: str, columns: tuple[str, ...]
-) -> None:
+def test_without_a_counter_points_are_near_or_omitted_and_ranges_hold(name: str, columns: tuple[str, ...]) -> None:
     less = read_recording(RECORDINGS / name).without(columns)
     answers = by_gpuledger(less)
     found = score(less, answers, may_decline=True)
