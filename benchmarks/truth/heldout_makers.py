@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812  (everybody calls it so)
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
-from truth_workloads import DEVICE, DTYPES, Turn
+from truth_workloads import DEVICE, DTYPES, Turn, lm
 
 
 def counted(turn: Callable[[], Any]) -> Turn:
@@ -48,8 +48,20 @@ def llama(kind: str, width: int, layers: int, batch: int, seq: int, train: bool 
     return counted(_training(model, lambda: model(tokens, labels=tokens).loss, DTYPES[kind] if half else None, wait_s))
 
 
-def hugging_face(model: str, kind: str, batch: int, seq: int, shape: Mapping[str, Any], train: bool = True) -> Turn:
-    """A model of transformers by its class and what its configuration differs in; half precision by autocast."""
+def hugging_face(
+    model: str,
+    kind: str,
+    batch: int,
+    seq: int,
+    shape: Mapping[str, Any],
+    train: bool = True,
+    how: str = "",
+) -> Turn:
+    """A model of transformers by its class and what its configuration differs in; half precision by autocast.
+
+    `how`: compiled, checkpointed (activations made again in the backward pass, which counts as work), or pure (weights
+    in the precision itself, no autocast).
+    """
     import transformers
 
     made = getattr(transformers, model)
@@ -62,8 +74,28 @@ def hugging_face(model: str, kind: str, batch: int, seq: int, shape: Mapping[str
         with torch.no_grad():
             turn, flop = counted(lambda: net(tokens))
         return torch.no_grad()(turn), flop
-    half = DTYPES[kind] if kind in ("bf16", "fp16") else None
-    return counted(_training(net, lambda: net(input_ids=tokens, labels=tokens).loss, half, 0.0))
+    half = DTYPES[kind] if kind in ("bf16", "fp16") and how != "pure" else None
+    if how == "pure":
+        net = net.to(DTYPES[kind])
+    if how == "checkpointed":
+        net.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    turn, flop = counted(_training(net, lambda: net(input_ids=tokens, labels=tokens).loss, half, 0.0))
+    if how == "compiled":
+        quick = torch.compile(net)
+        turn = _training(net, lambda: quick(input_ids=tokens, labels=tokens).loss, half, 0.0)
+    return turn, flop
+
+
+def decoding(kind: str, width: int, layers: int, batch: int) -> Turn:
+    """One token for each of `batch` users, all kernels of a step launched as one graph."""
+    turn, flop = lm(kind, width, layers, batch, 1, train=False)
+    graph = torch.cuda.CUDAGraph()
+    for _ in range(3):
+        turn()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        turn()
+    return graph.replay, flop
 
 
 def encoder(kind: str, width: int, layers: int, batch: int, seq: int) -> Turn:
@@ -94,4 +126,6 @@ def _training(
     return step
 
 
-MAKERS: dict[str, Callable[..., Turn]] = {maker.__name__: maker for maker in (bmm, encoder, hugging_face, llama)}
+MAKERS: dict[str, Callable[..., Turn]] = {
+    maker.__name__: maker for maker in (bmm, decoding, encoder, hugging_face, llama)
+}
