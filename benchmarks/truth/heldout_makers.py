@@ -98,6 +98,33 @@ def decoding(kind: str, width: int, layers: int, batch: int) -> Turn:
     return graph.replay, flop
 
 
+def cached(kind: str, width: int, layers: int, batch: int, past: int) -> Turn:
+    """One token for each of `batch` users over `past` tokens in the cache, as one graph."""
+    heads, mlp = width // 128, 4 * width
+    with torch.device(DEVICE), torch.no_grad():
+        shapes = ((width, 3 * width), (width, width), (width, mlp), (mlp, width))
+        weights = [[torch.randn(s, dtype=DTYPES[kind]) * 0.02 for s in shapes] for _ in range(layers)]
+        caches = [torch.randn(2, batch, heads, past, 128, dtype=DTYPES[kind]) for _ in range(layers)]
+        x = torch.randn(batch, width, dtype=DTYPES[kind])
+
+    def step() -> torch.Tensor:
+        y = x
+        for (qkv, out, up, down), (keys, values) in zip(weights, caches, strict=True):
+            q = (F.rms_norm(y, (width,)) @ qkv)[:, :width].view(batch, heads, 1, 128)
+            y = y + F.scaled_dot_product_attention(q, keys, values).reshape(batch, width) @ out
+            y = y + F.gelu(F.rms_norm(y, (width,)) @ up) @ down
+        return y
+
+    turn, flop = counted(step)
+    graph = torch.cuda.CUDAGraph()
+    for _ in range(3):
+        turn()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        turn()
+    return graph.replay, flop
+
+
 def encoder(kind: str, width: int, layers: int, batch: int, seq: int) -> Turn:
     """torch's own encoder, every token sees every other."""
     with torch.device(DEVICE):
@@ -127,5 +154,5 @@ def _training(
 
 
 MAKERS: dict[str, Callable[..., Turn]] = {
-    maker.__name__: maker for maker in (bmm, decoding, encoder, hugging_face, llama)
+    maker.__name__: maker for maker in (bmm, cached, decoding, encoder, hugging_face, llama)
 }

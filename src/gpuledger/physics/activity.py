@@ -17,7 +17,7 @@ COLUMNS = tuple(f"{pipe}_{unit}" for pipe in ("tensor", *_SELDOM) for unit in ("
 CONDITIONS = (
     "engine_ms", "engine_ppm_ms", "sm_ms", "sm_ppm_ms", "occupancy_ms", "occupancy_ppm_ms", "dram_ms", "dram_ppm_ms",
     "tensor_ms", "tensor_ppm_ms", "tensor_capped_ppm_ms", "throttle_ms", "clock_ms", "clock_mhz_ms", "unclocked_ms",
-    "busy_ppm_ms",
+    "busy_ppm_ms", "integer_ms", "integer_ppm_ms", "fp32_ppm_ms",
 )  # fmt: skip
 
 

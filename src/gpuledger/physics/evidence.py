@@ -16,10 +16,10 @@ import numpy as np
 
 from gpuledger.catalog.gpus import Gpu, find_gpu
 from gpuledger.physics.activity import PIPES
+from gpuledger.physics.issue import Conditions
 from gpuledger.physics.pipe_facts import pipe_facts
-from gpuledger.physics.pipes import INTEGER, Conditions, pipe_worths, precision_name
+from gpuledger.physics.pipes import INTEGER, pipe_worths, precision_name
 from gpuledger.physics.states import NOT_ALL_SEEN
-from gpuledger.physics.states import THIN as THIN_STATES
 from gpuledger.units import Unknown
 
 Sums = Mapping[str, np.ndarray]
@@ -30,9 +30,9 @@ TENSOR_ONLY = "only the tensor pipe is recorded: a lower bound"
 NO_TENSOR = "the tensor pipe is not recorded: a lower bound"
 PART_VECTOR = "vector pipes are recorded for part of the time: a lower bound"
 NO_CLOCK = "the SM clock is not recorded: the rated clock is assumed, a range and no point"
-THIN = "memory busy and warp slots slim: taken as products of few rows, tiles half empty"
+THIN = "few warps and vector work next to products: taken as decoding, where part of the tensor activity is padding"
 BLIND = "engine or SM activity, warp slots (SM occupancy) or memory traffic is not recorded: a range, no point"
-LOOSE = "few warps and little product work on busy SMs, as in decoding for few users: a range, no point"
+LOOSE = "the counters do not tell what the tensor pipe works on, as in decoding for few users: a range, no point"
 
 
 # Where more of the work than this share is known as a range only, so is the whole.
@@ -118,17 +118,21 @@ def conditions(sums: Sums, rows: np.ndarray, gpu: Gpu) -> Conditions:
     def mean(name: str) -> np.ndarray:
         return _over(sums[f"{name}_ppm_ms"][rows], sums[f"{name}_ms"][rows])
 
-    tensor, sm, slots, dram = mean("tensor"), mean("sm"), mean("occupancy"), mean("dram")
+    tensor, sm, slots, dram, engine, integer = (
+        mean(name) for name in ("tensor", "sm", "occupancy", "dram", "engine", "integer")
+    )
+    fp32 = _over(sums["fp32_ppm_ms"][rows], sums["vector_ms"][rows])
     capped = _over(sums["tensor_capped_ppm_ms"][rows], sums["tensor_ppm_ms"][rows])
     return Conditions(
-        np.where(sums["throttle_ms"][rows] > 0, capped, np.nan),
-        _over(tensor, sm),
-        _over(slots, sm),
-        np.isin(sums["state"][rows], THIN_STATES),
-        _intensity(tensor, dram, _clock_mhz(sums, rows, gpu), gpu),
-        _over(dram, sm),
-        mean("engine") / 1e6,
-        np.nan_to_num(tensor) / 1e6,
+        capped=np.where(sums["throttle_ms"][rows] > 0, capped, np.nan),
+        saturation=_over(tensor, sm),
+        slots=_over(slots, sm),
+        memory=_over(dram, sm),
+        fp32=_over(fp32, sm),
+        integer=_over(integer, sm),
+        running=_over(sm, engine),
+        intensity=_intensity(tensor, dram, _clock_mhz(sums, rows, gpu), gpu),
+        tensor=np.nan_to_num(tensor) / 1e6,
     )
 
 
@@ -222,7 +226,8 @@ def _edges(
     if not known:
         # One issue ratio holds for the work of a state, whichever it is: only the precision spreads the range.
         # How full the SMs or the warp slots are not recorded, nothing narrows it.
-        seen = (sums["sm_ms"][rows] > 0) & (sums["occupancy_ms"][rows] > 0) & (low > 0) & ~loose
+        both = (sums["occupancy_ms"][rows] > 0) & (sums["vector_ms"][rows] > 0)
+        seen = (sums["sm_ms"][rows] > 0) & both & (low > 0) & ~loose
         high = np.minimum(high, facts.spread * np.where(seen, low, np.inf))
     middle = np.minimum(np.maximum(middle, low), np.maximum(high, low))
     more = _not_recorded(sums, rows, gpu, middle, hidden, rates.per_activity["matrix"][2] * 1e6 * clock)

@@ -32,7 +32,43 @@ class _Edges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.low_ratio * flop, self.middle_ratio * flop, self.high_ratio * flop
 
 
-class TensorFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SlimIssue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A partly used pipe on SMs with few warps: products alone, odd sizes, decoding."""
+
+    slots_below_ratio: float
+    issue_ratio: float
+    waste_loss_ratio: float
+    fp32_per_integer: float
+    alone_below_ratio: float
+    least_issue_ratio: float
+    odd_below_ratio: float
+    odd_issue_ratio: float
+    odd_low_ratio: float
+    odd_from_ratio: float
+    many_flop_per_byte: float
+    busy_from_ratio: float
+    dense_from_ratio: float
+    both_busy_from_ratio: float
+    product_low_ratio: float
+    rows_from: float
+    padded_rows: float
+    low_of_middle_ratio: float
+    loose_low_ratio: float
+    loose_middle_ratio: float
+
+
+class ModelIssue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A partly used pipe between plain kernels: what it is worth by how much of the SMs' time is explained."""
+
+    issue_ratio: float
+    full_from_ratio: float
+    missing_loss_ratio: float
+    plain_weight: float
+
+
+class Issue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an active tensor pipe is worth, by what else the counters show."""
+
     capped_issue_ratio: float
     capped_low_ratio: float
     free_issue_ratio: float
@@ -42,31 +78,23 @@ class TensorFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slim_low_ratio: float
     full_low_ratio: float
     fill_low_ratio: float
+    slots_as_memory_ratio: float
     sparse_below_ratio: float
-    sparse_low_ratio: float
-    filled_issue_ratio: float
-    filled_from_ratio: float
-    unfilled_loss_ratio: float
-    slots_weight: float
-    memory_weight: float
-    accounted_from_ratio: float
-    unaccounted_loss_ratio: float
-    unaligned_issue_ratio: float
-    unaligned_low_ratio: float
-    loose_below_ratio: float
+    running_below_ratio: float
+    gaps_missing_ratio: float
+    low_of_middle_ratio: float
+    many_low_ratio: float
     loose_low_ratio: float
-    loose_middle_ratio: float
+    slim: SlimIssue
+    model: dict[str, ModelIssue]
 
 
 class Thin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """When the counters show products of few rows, and what an active pipe is worth then."""
+    """When the counters of a sample show products of few rows."""
 
     saturation_below_ratio: float
     slots_below_ratio: float
     dram_from_ratio: float
-    low_ratio: float
-    middle_ratio: float
-    many_flop_per_byte: float
 
 
 class PipeFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,7 +111,7 @@ class PipeFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     names: dict[str, str]
     vector: _Vector
     emulated_fp32: _Edges
-    tensor: dict[str, TensorFacts]
+    tensor: dict[str, Issue]
     thin: dict[str, Thin]
     imma: dict[str, _Edges]
     dfma: dict[str, _Edges]

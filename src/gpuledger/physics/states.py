@@ -13,7 +13,7 @@ from enum import IntEnum
 import numpy as np
 
 from gpuledger.catalog.thresholds import Idle
-from gpuledger.physics.pipes import few_rows
+from gpuledger.physics.issue import few_rows
 from gpuledger.physics.row_facts import RowFacts, state_rules
 from gpuledger.units import PPM
 
