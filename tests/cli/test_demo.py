@@ -30,7 +30,8 @@ def test_the_answer_is_complete(demo):
     assert (said["samples"], said["gpus"], said["clusters"]) == (504_000, 50, 3)
     assert said["roi"]
     assert all(set(r) >= {"target_rfu_pct", "equivalent_gpus"} for r in said["roi"])
-    assert said["rfu_counters"]["low"] <= said["rfu_counters_pct"] <= said["rfu_counters"]["high"]
+    assert said["rfu_counters_pct"] is None  # SM activity is not recorded: a range
+    assert 0 < said["rfu_counters"]["low"] < said["rfu_counters"]["high"]
     assert Path(said["report"]) == folder / "report.html"
     for path in (said["data"], said["lake"], said["report"], *said["files"].values()):
         assert Path(path).exists(), path

@@ -142,7 +142,7 @@ def _fill(instants: list[Instant], reading: Row) -> None:
 
 
 def _missed(row: Row) -> bool:
-    if row.get("engine_ratio") is None or all(row.get(c) is None for c in PCIE):
+    if all(row.get(f"{c}_ratio") is None for c in ACTIVITY) or all(row.get(c) is None for c in PCIE):
         return False
     return not any(row.get(n) for n in READINGS)
 

@@ -11,8 +11,8 @@ import numpy as np
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.physics.activity import COLUMNS, CONDITIONS, pipe_sums
 from gpuledger.physics.evidence import ModelFacts, Worked, work
+from gpuledger.physics.issue import few_rows
 from gpuledger.physics.pipe_facts import pipe_facts
-from gpuledger.physics.pipes import few_rows
 from gpuledger.physics.states import State
 from gpuledger.units import PPM, Unknown
 
@@ -38,6 +38,8 @@ def sums_of(
     saturation_ratio: float | None = None,
     slots_ratio: float | None = None,
     dram_ratio: float | None = None,
+    fp32_ratio: float | None = None,
+    integer_ratio: float | None = None,
     busy_ratio: float = 1.0,
     engine: bool = True,
     **given: float,
@@ -55,7 +57,8 @@ def sums_of(
         row["tensor_ms"] = MS
     if capped_ratio is not None:
         row |= {"throttle_ms": MS, "tensor_capped_ppm_ms": capped_ratio * tensor * PPM * MS}
-    for name, ratio in (("occupancy", slots_ratio), ("dram", dram_ratio)):
+    known = {"occupancy": slots_ratio, "dram": dram_ratio, "fp32": fp32_ratio, "integer": integer_ratio}
+    for name, ratio in known.items():
         if ratio is not None:
             row |= {f"{name}_ms": MS, f"{name}_ppm_ms": ratio * PPM * MS}
     row |= {"clock_ms": MS, "clock_mhz_ms": CLOCK_MHZ * MS, "busy_ppm_ms": busy_ratio * PPM * MS, **given}

@@ -95,7 +95,7 @@ def _large(own: Issue, seen: Conditions, general: tuple[float, float]) -> tuple[
 def _slim(by: SlimIssue, seen: Conditions) -> tuple[Values, Values, tuple[Values, Values], Values]:
     """Whether warp slots are slim; whether that is decoding; low and middle; whether the middle is a point."""
     slim = seen.slots < by.slots_below_ratio
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         least, waste = (
             v / seen.saturation for v in (seen.fp32, np.minimum(seen.fp32, by.fp32_per_integer * seen.integer))
         )

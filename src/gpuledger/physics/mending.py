@@ -57,10 +57,13 @@ def mend(readings: dict[str, np.ndarray], span_ms: np.ndarray, device_starts: np
 
 def _missed(readings: dict[str, np.ndarray]) -> np.ndarray | None:
     traffic = [readings[c] for c in _TRAFFIC if c in readings]
-    active = next((readings[c] for c in _ACTIVITY if c in readings), None)
-    if active is None or not traffic:
+    if not traffic:
         return None
-    zero = ~np.isnan(active) & ~np.isnan(np.vstack(traffic)).all(axis=0)
+    active = np.zeros(len(traffic[0]), dtype=bool)
+    for name in _ACTIVITY:
+        if name in readings and not active.all():
+            active |= ~np.isnan(readings[name])
+    zero = active & ~np.isnan(np.vstack(traffic)).all(axis=0)
     for name in (*_ACTIVITY, *_RATES):
         if name in readings:
             zero &= ~(readings[name] != 0) | np.isnan(readings[name])
