@@ -30,8 +30,10 @@ from recording import BadRecording, Recording, read_recording, write_telemetry
 
 # The pipe is active for padding too, and an add counts as a fused multiply-add: held to the range only.
 RANGE_ONLY = ("convolution", "vector")
-# Products of a few rows, as in decoding for few users: a tool may give a range and no point, and a wide one.
+# Products of a few rows, as in decoding for few users; a pipe that is hardly used; short kernels with gaps between them:
+# a tool may give a range and no point, and a wide one.
 FEW_ROWS = "few_rows"
+MAY_DECLINE = (FEW_ROWS, "sparse", "short_kernels")
 MATRIX = ("bf16", "fp16", "tf32", "fp32", "fp64")
 ABOVE_TFLOPS = 5.0
 WORST_PCT, RANGES_PCT, WIDEST = 15.0, 95.0, 4.0
@@ -77,14 +79,15 @@ def score(recording: Recording, answers: Mapping[str, Answer], *, may_decline: b
         for name in names
         if precision_of(facts[name]) in MATRIX
         and facts[name].get("family") not in RANGE_ONLY
-        and (answers[name].tflops is not None or not (may_decline or facts[name].get("family") == FEW_ROWS))
+        and (answers[name].tflops is not None or not (may_decline or facts[name].get("family") in MAY_DECLINE))
         and (true := facts[name].get("tflop_per_s") or 0.0) > ABOVE_TFLOPS
     }
     counted = [name for name in names if facts[name].get("tflop_per_s") is not None]
     if any(answers[name].low_tflops is not None for name in names):
         held = [name for name in counted if _holds(answers[name], facts[name]["tflop_per_s"])]
         missed = tuple(name for name in counted if name not in held)
-        pointed = [a for a in answers.values() if a.tflops is not None]
+        # Loads made of several, as schedules are, have no precision of their own.
+        pointed = [answers[n] for n in names if precision_of(facts[n]) and answers[n].tflops is not None]
         widths = [a.high_tflops / a.low_tflops for a in pointed if a.low_tflops and a.high_tflops]
         ranges, widest = (len(held), len(counted)), None if may_decline else max(widths, default=None)
     else:

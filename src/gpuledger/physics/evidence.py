@@ -295,4 +295,5 @@ def _rated_mhz(gpu: Gpu) -> float:
 
 def _over(part: np.ndarray, whole: np.ndarray, otherwise: float = np.nan) -> np.ndarray:
     """part / whole; `otherwise` where the whole is 0."""
-    return np.divide(part, whole, out=np.full(len(part), otherwise), where=np.asarray(whole) > 0)
+    with np.errstate(over="ignore"):
+        return np.divide(part, whole, out=np.full(len(part), otherwise), where=np.asarray(whole) > 0)
