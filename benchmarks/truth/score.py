@@ -30,7 +30,7 @@ from recording import BadRecording, Recording, read_recording, write_telemetry
 
 # The pipe is active for padding too, and an add counts as a fused multiply-add: held to the range only.
 RANGE_ONLY = ("convolution", "vector")
-# Products of a few rows, as in decoding for few users; a pipe that is hardly used; short kernels with gaps between them:
+# Products of a few rows, as in decoding for few users; a hardly used pipe; short kernels with gaps between them:
 # a tool may give a range and no point, and a wide one.
 FEW_ROWS = "few_rows"
 MAY_DECLINE = (FEW_ROWS, "sparse", "short_kernels")
