@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdint.h>
 
-#define VERSION 7
+#define VERSION 6
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define WIDE __attribute__((target_clones("avx2", "default")))
@@ -202,12 +202,3 @@ FIT(fit_f32_i64, float, int64_t, rint)
 FIT(fit_i32_f32, int32_t, float, )
 FIT(fit_i32_f64, int32_t, double, )
 FIT(fit_i32_i64, int32_t, int64_t, rint)
-
-/* Values moved to their places: read in order, written in as many streams as there are devices. */
-#define PLACE(NAME, T)                                                                                                 \
-    int64_t NAME(const T *values, const int32_t *to, int64_t n, T *out) {                                              \
-        for (int64_t i = 0; i < n; i++) out[to[i]] = values[i];                                                        \
-        return n;                                                                                                      \
-    }
-PLACE(place_32, uint32_t)
-PLACE(place_64, uint64_t)

@@ -18,10 +18,11 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import ipc
 
 from gpuledger.lake.batch import repeated
-from gpuledger.lake.sorting.narrow import SERIES, Joined, Narrow, Series, SeriesNote, joined
+from gpuledger.lake.sorting.narrow import SERIES, Narrow, Series, SeriesNote, joined
 from gpuledger.lake.sorting.order import ARRIVAL, in_order, instants
 from gpuledger.lake.sorting.runs import Handed, Piece, Run, Slice, shares_of
 from gpuledger.telemetry import schema
@@ -151,18 +152,16 @@ class DaySorter:
     def _close_run(self) -> None:
         if not self._waiting:
             return
-        whole = Joined(self._waiting)
+        constants, table = joined(self._waiting)
         self._waiting, self._waiting_rows = [], 0
-        codes, names = self._series.devices(whole.numbers(SERIES))
-        day = whole.numbers(schema.TIME) // MS_PER_DAY
+        codes, names = self._series.devices(table[SERIES].to_numpy())
+        day = table[schema.TIME].to_numpy() // MS_PER_DAY
         first_day = int(day.min())
         key = (day - first_day) * len(names) + codes
         if (np.diff(key) < 0).any():
             small = key.max() < np.iinfo(np.uint16).max  # numpy sorts 16-bit keys by radix
             order = np.argsort(key.astype(np.uint16) if small else key, kind="stable")
-            (constants, table), key = whole.rows(order), key[order]
-        else:
-            constants, table = whole.rows()
+            table, key = pc.take(table, pa.array(order.astype(np.int32)), boundscheck=False), key[order]
         if len(key) >= MANY_ROWS:
             table, key = self._without_repeats(table, key, constants)
         self._cut(table, key, first_day, names, constants)
@@ -249,11 +248,13 @@ class DaySorter:
                 waiting = settled = found[0].table.num_rows
         if not found:
             return pa.table({})
-        ranks, order = np.concatenate(ranked), None
+        constants, table = joined(found)
+        ranks = np.concatenate(ranked)
         if (np.diff(ranks) < 0).any():
             small = len(devices) < np.iinfo(np.uint16).max
             order = np.argsort(ranks.astype(np.uint16) if small else ranks, kind="stable")
-        return in_order(self._series.wide(Joined(found).rows(order)))
+            table = pc.take(table, pa.array(order.astype(np.int32)), boundscheck=False)
+        return in_order(self._series.wide(Narrow(constants, table)))
 
     def _known(self, table: pa.Table, number: int) -> pa.Table:
         """Rows of a run with the numbers its labels have here."""

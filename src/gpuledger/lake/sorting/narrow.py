@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 from gpuledger.lake.batch import as_dictionary, device_name
 from gpuledger.lake.names import Names
 from gpuledger.lake.sorting.order import ARRIVAL
-from gpuledger.native.placing import placed
 from gpuledger.telemetry import schema
 
 SERIES = "_series"
@@ -148,51 +147,25 @@ class Series:
         return np.array(found, dtype=np.int32)
 
 
-class Joined:
-    """Rows one after the other, not yet moved. What is the same in each but not in all becomes a column again."""
-
-    def __init__(self, found: Sequence[Narrow]) -> None:
-        names = {name: None for rows in found for name in (*rows.table.column_names, *rows.constants)}
-        self.constants: Constants = {}
-        for name in names:
-            values = {rows.constants[name] for rows in found if name in rows.constants}
-            if len(values) == 1 and all(name in rows.constants for rows in found):
-                self.constants[name] = values.pop()
-        tables = []
-        for rows in found:
-            table = rows.table
-            for name, value in rows.constants.items():
-                if name not in self.constants:
-                    column = pa.repeat(pa.scalar(value, schema.columns()[name].arrow()), table.num_rows)
-                    table = table.append_column(name, column)
-            tables.append(table)
-        kept = [name for name in names if name not in self.constants]
-        tables = [t if t.column_names == kept or len(tables) == 1 else _in_columns(t, kept) for t in tables]
-        self._table = pa.concat_tables(tables, promote_options="default")
-
-    def numbers(self, name: str) -> np.ndarray:
-        """One column."""
-        out: np.ndarray = self._table[name].to_numpy()
-        return out
-
-    def rows(self, order: np.ndarray | None = None) -> Narrow:
-        """All rows, in this order where one is given."""
-        if order is None:
-            return Narrow(self.constants, self._table.combine_chunks())
-        to = np.empty(len(order), dtype=np.int32)
-        to[order] = np.arange(len(order), dtype=np.int32)
-        take, columns = pa.array(order.astype(np.int32, copy=False)), dict[str, pa.Array]()
-        for name in self._table.column_names:
-            column = self._table[name]
-            moved = placed(column.chunks, to) if column.num_chunks else None
-            whole = None if moved is not None else pa.table({name: column}).combine_chunks()
-            columns[name] = moved if whole is None else pc.take(whole, take, boundscheck=False)[name]
-        return Narrow(self.constants, pa.table(columns))
-
-
 def joined(found: Sequence[Narrow]) -> Narrow:
-    """Rows one after the other."""
-    return Joined(found).rows()
+    """Rows one after the other. What is the same in each but not in all becomes a column again."""
+    names = {name: None for rows in found for name in (*rows.table.column_names, *rows.constants)}
+    same: Constants = {}
+    for name in names:
+        values = {rows.constants[name] for rows in found if name in rows.constants}
+        if len(values) == 1 and all(name in rows.constants for rows in found):
+            same[name] = values.pop()
+    tables = []
+    for rows in found:
+        table = rows.table
+        for name, value in rows.constants.items():
+            if name not in same:
+                column = pa.repeat(pa.scalar(value, schema.columns()[name].arrow()), table.num_rows)
+                table = table.append_column(name, column)
+        tables.append(table)
+    kept = [name for name in names if name not in same]
+    tables = [t if t.column_names == kept or len(tables) == 1 else _in_columns(t, kept) for t in tables]
+    return Narrow(same, pa.concat_tables(tables, promote_options="default").combine_chunks())
 
 
 def _in_columns(table: pa.Table, names: Sequence[str]) -> pa.Table:
