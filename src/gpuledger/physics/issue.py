@@ -73,16 +73,22 @@ def issued(gpu: Gpu, precision: str | None, seen: Conditions, notes: list[str]) 
     low, middle = _large(own, seen, (general.low, general.middle))
     partly = ~full & ~np.isnan(seen.saturation)
     blind = ~full & ~np.isnan(seen.tensor) & np.isnan(seen.saturation + seen.slots + seen.memory + seen.running)
-    slim, thin, some, told = _slim(own.slim, seen)
-    model, others, known = _model(own, own.model["tf32" if precision == "tf32" else "half"], seen)
-    found = partly & ~blind
-    middle = np.where(found, np.where(slim, some[1], others[1]), middle)
-    low = np.where(found, np.where(slim, some[0], others[0]), low)
-    low = np.where(partly & blind, np.minimum(low, own.fill_low_ratio), low)
     lowest = np.where(seen.intensity >= own.slim.many_flop_per_byte, own.many_low_ratio, own.loose_low_ratio)
-    low = np.where(blind, np.minimum(low, lowest), low)
-    loose = blind | (found & np.where(slim, ~told, model & ~known))
-    return Issued((low, middle, general.high), loose, blind, found & slim & thin, full)
+    low = np.where(blind, np.minimum(np.where(partly, np.minimum(low, own.fill_low_ratio), low), lowest), low)
+    loose, thin, rows = blind, np.zeros(low.shape, dtype=bool), np.flatnonzero(partly & ~blind)
+    if len(rows):
+        loose, middle = loose.copy(), np.array(middle)
+        some = Conditions(*(v[rows] for v in vars(seen).values()))
+        low[rows], middle[rows], loose[rows], thin[rows] = _partly(own, precision, some)
+    return Issued((low, middle, general.high), loose, blind, thin, full)
+
+
+def _partly(own: Issue, precision: str | None, seen: Conditions) -> tuple[Values, Values, Values, Values]:
+    """A pipe that does not fill the SMs' time: low, middle, whether they are a range only, whether it decodes."""
+    slim, thin, few, told = _slim(own.slim, seen)
+    many, known = _model(own, own.model["tf32" if precision == "tf32" else "half"], seen)
+    low, middle = (np.where(slim, a, b) for a, b in zip(few, many, strict=True))
+    return low, middle, np.where(slim, ~told, ~known), slim & thin
 
 
 def _large(own: Issue, seen: Conditions, general: tuple[float, float]) -> tuple[Values, Values]:
@@ -118,15 +124,15 @@ def _slim(by: SlimIssue, seen: Conditions) -> tuple[Values, Values, tuple[Values
     return slim, decoding & some, (low, middle), np.logical_or.reduce(cases)
 
 
-def _model(own: Issue, by: ModelIssue, seen: Conditions) -> tuple[Values, tuple[Values, Values], Values]:
-    """Whether slots are filled as in models; low and middle; whether the middle is a point."""
+def _model(own: Issue, by: ModelIssue, seen: Conditions) -> tuple[tuple[Values, Values], Values]:
+    """Slots filled as in models: low and middle; whether the middle is a point."""
     plain = np.maximum(seen.memory, own.slots_as_memory_ratio * seen.slots)
     missing = np.maximum(by.full_from_ratio - seen.saturation - by.plain_weight * plain, 0.0)
     middle = np.maximum(by.issue_ratio - by.missing_loss_ratio * missing, own.slim.least_issue_ratio)
     sparse = seen.saturation < own.sparse_below_ratio
     gaps = (seen.running < own.running_below_ratio) & (missing > own.gaps_missing_ratio)
     low = np.where(sparse, own.loose_low_ratio, np.minimum(own.fill_low_ratio, own.low_of_middle_ratio * middle))
-    return ~(seen.slots < own.slim.slots_below_ratio), (low, middle), ~(sparse | gaps)
+    return (low, middle), ~(sparse | gaps)
 
 
 def few_rows(
