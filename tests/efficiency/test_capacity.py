@@ -109,3 +109,13 @@ def test_worth_rises_with_the_target_from_zero_at_the_current(gpus: int, rfu: fl
     assert all(r.target_rfu_pct > rfu and r.equivalent_gpus > 0 for r in rows)
     for row in rows:
         assert (row.equivalent_gpus + gpus) * rfu == pytest.approx(gpus * row.target_rfu_pct)
+
+
+def test_work_of_which_only_bounds_are_known_is_no_zero(state: State, line: Line) -> None:
+    """fp32 products where only the tensor pipe is recorded: between nothing and the fp32 peak."""
+    idle = {"tensor_ms": MS_PER_HOUR, "tensor_ppm_ms": 0, "tensor_ppm_mhz_ms": 0}
+    found = state(line(0, "GPU-a", util=1.0, **idle)).capacity.fleet.realized_counters_tflops
+    assert isinstance(found, Range)
+    assert (found.low, found.middle) == (0, 0)
+    assert found.high == pytest.approx(66.9, rel=1e-2)
+    assert isinstance(found.point, Unknown)

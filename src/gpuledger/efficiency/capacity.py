@@ -192,8 +192,9 @@ def _total_range(devices: Capacities, rows: np.ndarray) -> Range | Unknown:
         return _first_reason(devices.by_counters[0], rows)
     over = _known(devices.by_counters[0], rows)
     notes = sorted({n for i in over.tolist() for n in devices.notes[i].split("; ") if n})
-    loose = float(devices.by_counters[1].values[over[devices.loose[over]]].sum())
-    kind = Bounds if loose > LOOSE_RATIO * middle else Range
+    ranges = over[devices.loose[over]]
+    loose = float(devices.by_counters[1].values[ranges].sum())
+    kind = Bounds if loose > LOOSE_RATIO * middle or (len(ranges) and not middle) else Range
     return kind(low, middle, high, "counters", "; ".join(notes))
 
 

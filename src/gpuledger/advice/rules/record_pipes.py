@@ -17,8 +17,11 @@ DCGM_FI_PROF_PIPE_TENSOR_ACTIVE, gauge, Ratio of cycles the tensor pipe was acti
 DCGM_FI_PROF_PIPE_FP32_ACTIVE, gauge, Ratio of cycles the fp32 pipe was active.
 DCGM_FI_PROF_PIPE_FP16_ACTIVE, gauge, Ratio of cycles the fp16 pipe was active.
 DCGM_FI_PROF_PIPE_FP64_ACTIVE, gauge, Ratio of cycles the fp64 pipe was active.
+DCGM_FI_PROF_GR_ENGINE_ACTIVE, gauge, Ratio of time a kernel was running.
 DCGM_FI_PROF_SM_ACTIVE, gauge, Ratio of cycles an SM had at least one warp.
 DCGM_FI_PROF_SM_OCCUPANCY, gauge, Ratio of warps resident on the SMs.
+DCGM_FI_PROF_DRAM_ACTIVE, gauge, Ratio of cycles the memory interface was active.
+DCGM_FI_DEV_SM_CLOCK, gauge, SM clock frequency (in MHz).
 DCGM_FI_DEV_POWER_USAGE, gauge, Power draw (in W).
 DCGM_FI_DEV_ENFORCED_POWER_LIMIT, gauge, Power limit in force (in W).
 DCGM_FI_DEV_CLOCKS_EVENT_REASONS, gauge, Reasons for held-down clocks (bitmask).

@@ -11,13 +11,14 @@ from gpuledger.efficiency.capacity import shows
 from gpuledger.efficiency.health import HealthRow, health_words
 from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow, RoiRow, to_json
 from gpuledger.ledger.read.owners import By
+from gpuledger.physics.evidence import BLIND, NO_CLOCK
 from gpuledger.plain_text import csv_text
 from gpuledger.report.document import Block, Bullets, Document, Figures, KeyFigure, Later, Prose, Section, Terms
 from gpuledger.report.documents import document_for
 from gpuledger.report.outline import TABLE, charts_of, load_outline, owner_blocks, owner_table
 from gpuledger.report.tables import Table, csv_table, make_table
 from gpuledger.report.written import amount, percent, period, round_percent, tenth, whole, write
-from gpuledger.units import Unknown
+from gpuledger.units import Bounds, Unknown
 
 NAME = "efficiency"
 NONE_UNKNOWN = "No main figure is unknown. The list not_known in the JSON file has what is unknown in the details."
@@ -142,6 +143,9 @@ FILES: dict[str, tuple[dict[str, str], Callable[[EfficiencyStatement], Sequence[
 }
 
 
+MORE_COUNTERS = "of the dense peak; for a figure, record SM activity, SM occupancy, memory activity and the SM clock"
+
+
 def next_target(s: EfficiencyStatement) -> RoiRow | None:
     """The nearest target that is worth something."""
     worth = [r for r in s.roi if shows(r)]
@@ -151,10 +155,13 @@ def next_target(s: EfficiencyStatement) -> RoiRow | None:
 def key_figures(s: EfficiencyStatement) -> list[KeyFigure]:
     """The key figures, the worth of the next target last."""
     out = load_outline(NAME).key_figures(s)
+    counted = s.fleet.rfu_counters_pct
+    if isinstance(counted, Bounds) and any(why in counted.note for why in (BLIND, NO_CLOCK)):
+        out = [replace(f, note=MORE_COUNTERS) if f.label == "RFU by counters" else f for f in out]
     if (found := s.fleet.rfu_measured_pct) is not None:
-        ends = f"{percent(found.low)} to {percent(found.high)}"
-        note = "of the TFLOPS measured on these GPUs"
-        out.append(KeyFigure("RFU by counters, measured", percent(found.middle), ends, note))
+        ends, note = f"{percent(found.low)} to {percent(found.high)}", "of the TFLOPS measured on these GPUs"
+        value, ends = (ends, "") if isinstance(found, Bounds) else (percent(found.middle), ends)
+        out.append(KeyFigure("RFU by counters, measured", value, ends, note))
     target = next_target(s)
     if target:
         label = f"Worth at {round_percent(target.target_rfu_pct)} RFU"
