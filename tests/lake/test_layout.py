@@ -21,6 +21,7 @@ from gpuledger.errors import LakeError
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake, Manifest
 from gpuledger.lake.parts import merge_day, samples_table
+from gpuledger.lake.staging import note_moving
 
 DAY = 1_768_867_200_000
 
@@ -133,6 +134,24 @@ def test_four_writers_and_a_reader(tmp_path):
     reader.join()
     assert not faults
     assert rows_of(lake) == 4 * 160
+
+
+def test_a_first_commit_in_between_is_no_lost_manifest(tmp_path, monkeypatch):
+    """A reader found no manifest; before it looks around, the first import notes its files and moves one."""
+    lake = Lake(tmp_path / "lake")
+    place, looked = "day=2026-01-20/part-00000001-abc.parquet", lake._part_files
+
+    def meanwhile():
+        folder = lake.store.staging / "work-1"
+        folder.mkdir(parents=True)
+        note_moving(folder, [place])
+        (lake.root / "samples" / place).parent.mkdir(parents=True)
+        (lake.root / "samples" / place).touch()
+        return looked()
+
+    monkeypatch.setattr(lake, "_part_files", meanwhile)
+    monkeypatch.setattr("gpuledger.lake.layout.is_place", lambda name: name == place)
+    assert lake.manifest() == Manifest()
 
 
 def test_merging_a_day_keeps_every_row_and_remembers_the_parts(tmp_path):

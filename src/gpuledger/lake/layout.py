@@ -91,8 +91,9 @@ class Lake:
 
     def _refuse_remains(self) -> None:
         """Without its manifest a lake is not an empty lake: what is left of it must not be built over."""
-        moving = moving_into(self.store.staging)
-        left = sum(f.relative_to(self.root / "samples").as_posix() not in moving for f in self._part_files())
+        found = [f.relative_to(self.root / "samples").as_posix() for f in self._part_files()]
+        # Looked for after the files: a first commit notes them before it moves them.
+        left = len(set(found) - moving_into(self.store.staging))
         if not left and not (self.ledger_dir / "manifest.json").exists():
             return
         with contextlib.suppress(OSError):  # asked anew: another writer may just have made it
