@@ -89,13 +89,7 @@ def hugging_face(
 def decoding(kind: str, width: int, layers: int, batch: int) -> Turn:
     """One token for each of `batch` users, all kernels of a step launched as one graph."""
     turn, flop = lm(kind, width, layers, batch, 1, train=False)
-    graph = torch.cuda.CUDAGraph()
-    for _ in range(3):
-        turn()
-    torch.cuda.synchronize()
-    with torch.cuda.graph(graph):
-        turn()
-    return graph.replay, flop
+    return _as_graph(turn), flop
 
 
 def cached(kind: str, width: int, layers: int, batch: int, past: int) -> Turn:
@@ -116,13 +110,7 @@ def cached(kind: str, width: int, layers: int, batch: int, past: int) -> Turn:
         return y
 
     turn, flop = counted(step)
-    graph = torch.cuda.CUDAGraph()
-    for _ in range(3):
-        turn()
-    torch.cuda.synchronize()
-    with torch.cuda.graph(graph):
-        turn()
-    return graph.replay, flop
+    return _as_graph(turn), flop
 
 
 def encoder(kind: str, width: int, layers: int, batch: int, seq: int) -> Turn:
@@ -133,6 +121,17 @@ def encoder(kind: str, width: int, layers: int, batch: int, seq: int) -> Turn:
         x = torch.randn(batch, seq, width)
     half = DTYPES[kind] if kind in ("bf16", "fp16") else None
     return counted(_training(model, lambda: model(x).float().pow(2).mean(), half, 0.0))
+
+
+def _as_graph(turn: Callable[[], Any]) -> Callable[[], None]:
+    """All kernels of a turn, launched at once."""
+    graph = torch.cuda.CUDAGraph()
+    for _ in range(3):
+        turn()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        turn()
+    return graph.replay
 
 
 def _training(

@@ -1,6 +1,6 @@
 """How much of its FLOPs does a tensor pipe do while it is active, going by the other counters?
 
-A pipe that fills the SMs' time is in large matrix products. One that does not is told by the warp slots of busy SMs:
+A pipe that fills the SMs' time is in large matrix products. What one that does not works on shows in the warp slots:
 few warps mean products alone or decoding, many mean a model with plain kernels in between. Where the counters fit
 several of these, or one that would tell is not recorded, there is a range and no point (figures: data/pipes.toml).
 """
@@ -85,10 +85,10 @@ def issued(gpu: Gpu, precision: str | None, seen: Conditions, notes: list[str]) 
 
 def _partly(own: Issue, precision: str | None, seen: Conditions) -> tuple[Values, Values, Values, Values]:
     """A pipe that does not fill the SMs' time: low, middle, whether they are a range only, whether it decodes."""
-    slim, thin, few, told = _slim(own.slim, seen)
+    slim, thin, few, sure = _slim(own.slim, seen)
     many, known = _model(own, own.model["tf32" if precision == "tf32" else "half"], seen)
     low, middle = (np.where(slim, a, b) for a, b in zip(few, many, strict=True))
-    return low, middle, np.where(slim, ~told, ~known), slim & thin
+    return low, middle, np.where(slim, ~sure, ~known), slim & thin
 
 
 def _large(own: Issue, seen: Conditions, general: tuple[float, float]) -> tuple[Values, Values]:
