@@ -11,6 +11,7 @@ WORDS = {
     State.IDLE: "idle", State.WAIT: "waiting", State.LIGHT: "light", State.LIGHT_UNSEEN: "light",
     State.MATRIX: "matrix", State.MATRIX_UNSEEN: "matrix", State.MATRIX_THIN: "matrix", State.VECTOR: "vector",
     State.VECTOR_UNSEEN: "vector", State.MEMORY: "memory", State.MEMORY_UNSEEN: "memory", State.MEMORY_THIN: "memory",
+    State.MATRIX_ALONE: "matrix", State.MEMORY_ALONE: "memory",
     State.CAPPED: "capped", State.PLAIN: "busy", State.UNSTATED: "unknown",
 }  # fmt: skip
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from gpuledger.efficiency.means import quantiles_pct
 from gpuledger.efficiency.statement import EfficiencyStatement
-from gpuledger.physics.evidence import BLIND
-from gpuledger.report.documents.efficiency import MORE_COUNTERS, key_figures
+from gpuledger.physics.assumed import blind
+from gpuledger.report.documents.efficiency import key_figures
 from gpuledger.units import MS_PER_HOUR, PPM, Range, Unknown
 
 State = Callable[..., EfficiencyStatement]
@@ -60,6 +60,9 @@ def test_energy_in_kwh(state: State, line: Line) -> None:
 def test_memory_is_the_counter_as_it_is(state: State, line: Line) -> None:
     row = line(0, dram_ms=MS_PER_HOUR, dram_ppm_ms=400_000 * MS_PER_HOUR)
     assert state(row).fleet.memory_pct == pytest.approx(40)
+
+
+BLIND = blind([True] * 4)
 
 
 def pipes(**activity: float) -> dict[str, int]:
@@ -180,7 +183,7 @@ def test_a_range_for_want_of_counters_names_them(state: State, line: Line) -> No
     used = {"tensor_ms": MS_PER_HOUR, "tensor_ppm_ms": PPM // 2 * MS_PER_HOUR, "fp32_ms": MS_PER_HOUR}
     used |= {"tensor_ppm_mhz_ms": PPM // 2 * 1830 * MS_PER_HOUR, "tensor_precision": "bf16"}
     (figure,) = (f for f in key_figures(state(line(0, util=0.9, pif=0.5, **used))) if f.label == "RFU by counters")
-    assert figure.note == MORE_COUNTERS
+    assert figure.note == f"of the dense peak; {BLIND}"
     more = dict.fromkeys(("sm_ms", "occupancy_ms", "dram_ms", "engine_ms"), MS_PER_HOUR)
     more |= {"sm_ppm_ms": used["tensor_ppm_ms"], "occupancy_ppm_ms": PPM // 10 * MS_PER_HOUR}
     (figure,) = (f for f in key_figures(state(line(0, util=0.9, **used, **more))) if f.label == "RFU by counters")

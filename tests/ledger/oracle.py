@@ -233,18 +233,20 @@ def _by_pipes(row: Row) -> str:
         state = "matrix" if (matrix or 0) >= (vector or 0) else "vector"
     if matrix is None or (vector is None and not _vector_ruled_out(row)):
         return f"{state}-unseen"
-    return f"{state}-thin" if state in ("matrix", "memory") and _few_rows(row) else state
+    return f"{state}{_slim(row)}" if state in ("matrix", "memory") else state
 
 
-def _few_rows(row: Row) -> bool:
-    gpu, names = gpu_of(row), ("tensor_ratio", "sm_ratio", "occupancy_ratio", "dram_ratio", "engine_ratio")
+def _slim(row: Row) -> str:
+    gpu, names = gpu_of(row), ("tensor_ratio", "sm_ratio", "occupancy_ratio", "fp32_ratio")
     rule = PIPE_RULES["thin"].get(gpu.architecture) if gpu else None
     known = [row.get(n) for n in names]
-    if rule is None or None in known or not known[1]:
-        return False
-    tensor, sm, slots, dram, engine = known
-    slim = tensor < rule["saturation_below_ratio"] * sm and slots < rule["slots_below_ratio"] * sm
-    return slim and dram >= rule["dram_from_ratio"] * engine
+    if rule is None or None in known or not known[0]:
+        return ""
+    (tensor, sm, slots, vector), integer = known, row.get("integer_ratio")
+    if tensor >= rule["saturation_below_ratio"] * sm or slots >= rule["slots_below_ratio"] * sm:
+        return ""
+    vector = vector if integer is None else min(vector, rule["fp32_per_integer"] * integer)
+    return "-alone" if vector < rule["alone_below_ratio"] * tensor else "-thin"
 
 
 def shares(row: Row) -> tuple[float | None, float | None]:
@@ -267,9 +269,11 @@ def shares(row: Row) -> tuple[float | None, float | None]:
         found = share(main)
         return None if found is None else found + sum(share(p) or 0 for p in others)
 
-    # The kinds of tensor work where they are told apart, else the pipe as a whole.
-    kinds = together("hmma", "imma", "dfma")
-    return share("tensor") if kinds is None else kinds, together("fp32", "fp16", "fp64")
+    # The kinds of tensor work where all are recorded, else the pipe as a whole, if it is.
+    kinds, whole = together("hmma", "imma", "dfma"), share("tensor")
+    apart = all(row.get(f"{p}_ratio") is not None for p in ("hmma", "imma", "dfma"))
+    matrix = kinds if kinds is not None and (apart or whole is None) else whole
+    return matrix, together("fp32", "fp16", "fp64")
 
 
 def _vector_ruled_out(row: Row) -> bool:

@@ -428,10 +428,10 @@ def test_a_fine_device_beside_a_coarse_one_changes_nothing_of_it(limits):
 
 
 def test_what_a_neighbor_records_does_not_change_a_state(limits):
-    """hmma alone on one GPU, hmma and imma on another: the first is judged by its hmma either way."""
+    """hmma alone on one GPU, hmma and imma on another: the first is judged by its whole tensor pipe either way."""
     one = loop(*[BUSY | {"tensor_ratio": 0.9, "hmma_ratio": 0.001, "sm_clock_mhz": 1500.0}] * 2)
     other = [r | {"gpu_uuid": "H", "imma_ratio": 0.5} for r in one]
     alone = post(make.table(one), limits).lines.to_pylist()
     beside = post(make.table(one + other), limits).lines.to_pylist()
     assert [r for r in beside if r["gpu_uuid"] == "G"] == alone
-    assert {r["state"] for r in alone} == {"light-unseen"}
+    assert {r["state"] for r in alone} == {"matrix-unseen"}

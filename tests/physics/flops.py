@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.physics.activity import COLUMNS, CONDITIONS, pipe_sums
 from gpuledger.physics.evidence import ModelFacts, Worked, work
-from gpuledger.physics.issue import few_rows
-from gpuledger.physics.pipe_facts import pipe_facts
 from gpuledger.physics.states import State
 from gpuledger.units import PPM, Unknown
 
@@ -62,10 +59,6 @@ def sums_of(
         if ratio is not None:
             row |= {f"{name}_ms": MS, f"{name}_ppm_ms": ratio * PPM * MS}
     row |= {"clock_ms": MS, "clock_mhz_ms": CLOCK_MHZ * MS, "busy_ppm_ms": busy_ratio * PPM * MS, **given}
-    rule = msgspec.structs.asdict(pipe_facts().thin["Hopper"])
-    if None not in (saturation_ratio, slots_ratio, dram_ratio) and state == State.MATRIX:
-        thin = few_rows(saturation_ratio, 1.0, slots_ratio, dram_ratio, 1.0, rule)
-        state = State.MATRIX_THIN if thin else state
     arrays = {name: np.array([value]) for name, value in row.items()}
     return arrays | pipe_sums(arrays) | {"state": np.array([state])}
 

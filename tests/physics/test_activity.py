@@ -13,7 +13,7 @@ LINE = st.fixed_dictionaries({c: st.sampled_from([0, 0, 1, 5, 10**15]) for c in 
 
 def one_line(line: dict[str, int]) -> dict[str, int]:
     """The slow and obvious way."""
-    apart = line["hmma_ms"] > 0 and line["hmma_ms"] >= line["tensor_ms"]
+    apart = line["hmma_ms"] > 0 and min(line[f"{p}_ms"] for p in ("hmma", "imma", "dfma")) >= line["tensor_ms"]
     out = {f"{p}": line[f"{p}_ppm_mhz_ms"] for p in ("fp32", "fp16", "fp64")}
     out["matrix"] = line["hmma_ppm_mhz_ms"] if apart else line["tensor_ppm_mhz_ms"]
     out |= {p: line[f"{p}_ppm_mhz_ms"] if apart else 0 for p in ("imma", "dfma")}

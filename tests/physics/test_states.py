@@ -67,9 +67,10 @@ PIPES = {"engine_ratio": 0.9, "sm_clock_mhz": 1500.0, "tensor_ratio": 0.0, "fp32
         ("memory", PIPES | {"tensor_ratio": 0.3, "dram_ratio": 0.25}),
         ("matrix", PIPES | {"tensor_ratio": 0.3, "dram_ratio": 0.22}),
         # Kinds of tensor work in place of the whole.
-        ("light", PIPES | {"tensor_ratio": 0.9, "hmma_ratio": 0.0}),
-        ("matrix", PIPES | {"tensor_ratio": 0.0, "hmma_ratio": 0.5}),
-        ("matrix", PIPES | {"hmma_ratio": 0.0, "dfma_ratio": 0.9}),
+        ("light", PIPES | {"tensor_ratio": 0.9, "hmma_ratio": 0.0, "imma_ratio": 0.0, "dfma_ratio": 0.0}),
+        ("matrix", PIPES | {"tensor_ratio": 0.9, "hmma_ratio": 0.0}),  # it may be the kind that is not recorded
+        ("matrix", PIPES | {"tensor_ratio": 0.0, "hmma_ratio": 0.5, "imma_ratio": 0.0, "dfma_ratio": 0.0}),
+        ("matrix", PIPES | {"hmma_ratio": 0.0, "imma_ratio": 0.0, "dfma_ratio": 0.9}),
         # A limit of 600 W (86 % of 700 W) and 97 % of it drawn; said to be capped by power, or nobody says.
         ("capped", PIPES | {"tensor_ratio": 0.9, "power_limit_w": 600.0, "power_w": 582.5}),
         ("capped", PIPES | {"tensor_ratio": 0.9, "power_limit_w": 600.0, "power_w": 590.0, "throttle_bits": 0x4}),

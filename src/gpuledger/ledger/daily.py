@@ -114,8 +114,9 @@ def _or_none(values: pa.Array) -> np.ndarray:
 
 def _tensor_kind(table: pa.Table) -> np.ndarray:
     """0: tensor work by kind for all of the line, 1: the pipe as a whole, 2: none. They are rated differently."""
-    by_kind, whole = _numbers(table, "hmma_ms"), _numbers(table, "tensor_ms")
-    return np.where((by_kind > 0) & (by_kind >= whole), 0, np.where(whole > 0, 1, 2))
+    by_kind, whole = (_numbers(table, f"{pipe}_ms") for pipe in ("hmma", "tensor"))
+    all_kinds = np.minimum.reduce([by_kind, _numbers(table, "imma_ms"), _numbers(table, "dfma_ms")])
+    return np.where((by_kind > 0) & (all_kinds >= whole), 0, np.where(whole > 0, 1, 2))
 
 
 def _ordered(values: np.ndarray, order: np.ndarray | None) -> np.ndarray:

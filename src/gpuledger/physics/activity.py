@@ -40,7 +40,8 @@ def pipe_sums(rows: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         matrix = {"matrix": of("tensor_ppm_mhz_ms"), "imma": zero, "dfma": zero}
         matrix_ms = tensor_ms
     else:
-        apart = (hmma_ms > 0) & (hmma_ms >= tensor_ms)
+        # One kind that is not recorded may be the one that works: the pipe as a whole shows it.
+        apart = (hmma_ms > 0) & (np.minimum(np.minimum(hmma_ms, of("imma_ms")), of("dfma_ms")) >= tensor_ms)
         matrix = {"matrix": np.where(apart, of("hmma_ppm_mhz_ms"), of("tensor_ppm_mhz_ms"))}
         matrix |= {p: np.where(apart, of(f"{p}_ppm_mhz_ms"), 0) for p in ("imma", "dfma")}
         matrix_ms = np.where(apart, hmma_ms, tensor_ms)

@@ -16,23 +16,16 @@ import numpy as np
 
 from gpuledger.catalog.gpus import Gpu, find_gpu
 from gpuledger.physics.activity import PIPES
+from gpuledger.physics.assumed import note_rows
 from gpuledger.physics.issue import Conditions
 from gpuledger.physics.pipe_facts import pipe_facts
-from gpuledger.physics.pipes import INTEGER, pipe_worths, precision_name
+from gpuledger.physics.pipes import pipe_worths, precision_name
 from gpuledger.physics.states import NOT_ALL_SEEN
 from gpuledger.units import Unknown
 
 Sums = Mapping[str, np.ndarray]
 
 _TERA = 1e12
-
-TENSOR_ONLY = "only the tensor pipe is recorded: a lower bound"
-NO_TENSOR = "the tensor pipe is not recorded: a lower bound"
-PART_VECTOR = "vector pipes are recorded for part of the time: a lower bound"
-NO_CLOCK = "the SM clock is not recorded: the rated clock is assumed, a range and no point"
-THIN = "few warps and vector work next to products: taken as decoding, where part of the tensor activity is padding"
-BLIND = "engine or SM activity, warp slots (SM occupancy) or memory traffic is not recorded: a range, no point"
-LOOSE = "the counters do not tell what the tensor pipe works on, as in decoding for few users: a range, no point"
 
 
 # Where more of the work than this share is known as a range only, so is the whole.
@@ -194,18 +187,18 @@ def work(
             continue
         ms[rows] = sums["counters_ms"][rows]
         hidden = np.isin(sums["state"][rows], NOT_ALL_SEEN)
-        *found, loose[rows] = _edges(sums, rows, rates, gpu, known=bool(precision_name(kind[1])), hidden=hidden)
+        *found, loose[rows], ranged = _edges(sums, rows, rates, gpu, known=bool(precision_name(kind[1])), hidden=hidden)
         edges[:, rows] = found
         bound[rows] = hidden & (ms[rows] > 0)
         if with_notes:
-            _note(notes, sums, rows, rates, hidden)
+            note_rows(notes, sums, rows, rates, hidden, ranged)
     return Worked(ms, edges[0], edges[1], edges[2], bound, loose, tuple(notes))
 
 
 def _edges(
     sums: Sums, rows: np.ndarray, rates: PipeRates, gpu: Gpu, *, known: bool, hidden: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Low, middle and high, and what of the middle stands for a range only."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Low, middle and high, what of the middle stands for a range only, and where that is for the tensor pipe."""
     facts = pipe_facts()
     stands = np.maximum(sums["counters_ms"][rows], 1.0)
     active = {p: sums[p][rows] for p in PIPES if p in rates.per_activity and sums[p].any()}  # most pipes are not used
@@ -236,7 +229,7 @@ def _edges(
     unclocked = np.minimum(sums["unclocked_ms"][rows] / stands, 1.0)
     low = low * (1 - (1 - facts.unclocked_low_ratio) * unclocked)
     high = high * (1 + (facts.unclocked_high_ratio - 1) * unclocked)
-    return low, middle, high, np.maximum(unsure, middle * unclocked)
+    return low, middle, high, np.maximum(unsure, middle * unclocked), loose
 
 
 def _not_recorded(
@@ -251,41 +244,6 @@ def _not_recorded(
     rate = np.where(sums["matrix_ms"][rows] > 0, fp32 / reference, tensor_rate)
     ruled_out = np.where(tensor_only, pipe_facts().ruled_out_ratio, 0.0)
     return room * rate * np.where(hidden, 1.0, ruled_out)
-
-
-def _note(notes: list[frozenset[str]], sums: Sums, rows: np.ndarray, rates: PipeRates, hidden: np.ndarray) -> None:
-    of_bytes = (sums["imma"][rows] > 0) & ("imma" in rates.ranges_only) if "imma" in sums else False
-    flags = rates.thin, rates.loose, rates.blind, of_bytes | (INTEGER in rates.notes)
-    thin, loose, blind, integer = (np.broadcast_to(np.asarray(flag, dtype=bool), len(rows)) for flag in flags)
-    columns = [sums[name][rows] > 0 for name in ("counters_ms", "matrix_ms", "vector_ms", "unclocked_ms")]
-    cases = dict[tuple[bool, ...], frozenset[str]]()
-    said = (*columns, hidden, thin & ~loose, loose & ~blind & ~integer, blind & columns[1], integer)
-    for row, *case in zip(rows.tolist(), *(c.tolist() for c in said), strict=True):
-        key = tuple(case)
-        if key not in cases:
-            cases[key] = _assumed(rates.notes, *key)
-        notes[row] = cases[key]
-
-
-def _assumed(
-    general: Sequence[str],
-    recorded: bool,
-    matrix: bool,
-    vector: bool,
-    unclocked: bool,
-    hidden: bool,
-    thin: bool,
-    loose: bool,
-    blind: bool,
-    integer: bool,
-) -> frozenset[str]:
-    if not recorded:
-        return frozenset()
-    seen = {THIN: thin, LOOSE: loose, BLIND: blind, INTEGER: integer, NO_CLOCK: unclocked}
-    said = [*general, *(note for note, holds in seen.items() if holds)]
-    if hidden:
-        said.append(TENSOR_ONLY if matrix and not vector else NO_TENSOR if not matrix else PART_VECTOR)
-    return frozenset(said)
 
 
 def _rated_mhz(gpu: Gpu) -> float:

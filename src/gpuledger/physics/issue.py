@@ -117,7 +117,8 @@ def _slim(by: SlimIssue, seen: Conditions) -> tuple[Values, Values, tuple[Values
     # Rows are filled up to the next eight: half of that is missing in the mean.
     padded = fed * (1 - by.padded_rows / np.maximum(rows, by.rows_from))
     cases = [slim & odd, slim & product, slim & some]
-    middle = np.select(cases, [by.odd_issue_ratio, by.issue_ratio, padded], by.loose_middle_ratio)
+    unknown = np.where(alone, by.alone_middle_ratio, by.loose_middle_ratio)
+    middle = np.select(cases, [by.odd_issue_ratio, by.issue_ratio, padded], unknown)
     low = np.select(
         cases, [by.odd_low_ratio, by.product_low_ratio, by.low_of_middle_ratio * padded], by.loose_low_ratio
     )
@@ -135,9 +136,17 @@ def _model(own: Issue, by: ModelIssue, seen: Conditions) -> tuple[tuple[Values, 
     return (low, middle), ~(sparse | gaps)
 
 
-def few_rows(
-    tensor: Values, sm: Values, slots: Values, dram: Values, engine: Values, rule: Mapping[str, Values]
-) -> np.ndarray:
-    """Whether counters show products of few rows: memory busy, warp slots slim, the pipe half used; not by NaN."""
-    slim = (tensor < rule["saturation_below_ratio"] * sm) & (slots < rule["slots_below_ratio"] * sm)
-    return np.asarray(slim & (dram >= rule["dram_from_ratio"] * engine) & (sm > 0))
+def slim_kinds(readings: Mapping[str, np.ndarray], rule: Mapping[str, Values]) -> tuple[np.ndarray, np.ndarray] | None:
+    """Samples that decode, and those in products alone; None where a counter that shows it is not recorded.
+
+    A day that has some of each is rated by each. Few warps, the pipe partly used; not by NaN.
+    """
+    names = ("tensor_ratio", "sm_ratio", "occupancy_ratio", "fp32_ratio")
+    tensor, sm, slots, fp32 = (readings.get(n) for n in names)
+    if tensor is None or sm is None or slots is None or fp32 is None:
+        return None
+    slim = (tensor < rule["saturation_below_ratio"] * sm) & (slots < rule["slots_below_ratio"] * sm) & (tensor > 0)
+    integer = readings.get("integer_ratio")
+    vector = fp32 if integer is None else np.fmin(fp32, rule["fp32_per_integer"] * integer)
+    alone = vector < rule["alone_below_ratio"] * tensor
+    return np.asarray(slim & ~alone & ~np.isnan(fp32)), np.asarray(slim & alone)

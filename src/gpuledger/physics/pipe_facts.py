@@ -50,6 +50,7 @@ class SlimIssue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dense_from_ratio: float
     both_busy_from_ratio: float
     product_low_ratio: float
+    alone_middle_ratio: float
     rows_from: float
     padded_rows: float
     low_of_middle_ratio: float
@@ -90,11 +91,12 @@ class Issue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Thin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """When the counters of a sample show products of few rows."""
+    """When the counters of a sample show few warps, and products alone among them."""
 
     saturation_below_ratio: float
     slots_below_ratio: float
-    dram_from_ratio: float
+    alone_below_ratio: float
+    fp32_per_integer: float
 
 
 class PipeFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -13,7 +13,7 @@ from enum import IntEnum
 import numpy as np
 
 from gpuledger.catalog.thresholds import Idle
-from gpuledger.physics.issue import few_rows
+from gpuledger.physics.issue import slim_kinds
 from gpuledger.physics.row_facts import RowFacts, state_rules
 from gpuledger.units import PPM
 
@@ -38,8 +38,10 @@ class State(IntEnum):
     MATRIX_UNSEEN = 10
     VECTOR_UNSEEN = 11
     MEMORY_UNSEEN = 12
-    MATRIX_THIN = 13  # as MATRIX, on products of few rows: the tensor pipe is active on tiles half empty
+    MATRIX_THIN = 13  # as MATRIX, few warps and vector work next to products, as in decoding
     MEMORY_THIN = 14
+    MATRIX_ALONE = 15  # as MATRIX, few warps and products alone
+    MEMORY_ALONE = 16
 
     @property
     def label(self) -> str:
@@ -50,10 +52,10 @@ class State(IntEnum):
 LABELS = tuple(s.label for s in State)
 UNSEEN = State.LIGHT_UNSEEN - State.LIGHT
 RESTING = (State.IDLE, State.WAIT, State.UNSTATED)
-BY_MEMORY = (State.MEMORY, State.MEMORY_UNSEEN, State.MEMORY_THIN)
+BY_MEMORY = (State.MEMORY, State.MEMORY_UNSEEN, State.MEMORY_THIN, State.MEMORY_ALONE)
 BY_PIPES = tuple(s for s in State if s.label.split("-")[0] in ("light", "matrix", "vector"))
 NOT_ALL_SEEN = tuple(s for s in State if s.label.endswith("-unseen"))
-THIN = (State.MATRIX_THIN, State.MEMORY_THIN)
+_SLIM = ((State.MATRIX_THIN, State.MATRIX_ALONE), (State.MEMORY_THIN, State.MEMORY_ALONE))
 # How memory stands in a sample without work.
 FREE, HELD, NO_MEMORY = 0, 1, 2
 
@@ -213,7 +215,14 @@ def _shares(
                 found = found + _or_zero(more)
         return found
 
-    return _either(together("hmma", ("imma", "dfma")), share("tensor")), together("fp32", ("fp16", "fp64"))
+    kinds, whole = together("hmma", ("imma", "dfma")), share("tensor")
+    if kinds is not None and whole is not None:
+        # One kind that is not recorded may be the one that works: the pipe as a whole shows it.
+        apart = np.isnan(whole)
+        if all(p in known for p in TENSOR_KINDS):
+            apart = apart | ~np.isnan(known["imma"] + known["dfma"])
+        kinds = np.where(apart, kinds, np.nan)
+    return _either(kinds, whole), together("fp32", ("fp16", "fp64"))
 
 
 def _by_share(
@@ -249,25 +258,16 @@ def _by_share(
 def _mark_hidden(
     found: np.ndarray, no_matrix: np.ndarray, no_vector: np.ndarray, readings: Readings, facts: RowFacts
 ) -> None:
-    """Tell apart products of few rows, and samples in which more work may hide."""
+    """Mark what products on few warps are, and samples in which more work may hide."""
     hidden = no_matrix | no_vector
     if hidden.any() and (ruled_out := _vector_ruled_out(readings, facts)) is not None:
         hidden &= no_matrix | ~ruled_out
-    thin = _thin(readings, facts)
-    if thin is not None:
-        thin &= ~hidden
-        found[thin & (found == State.MATRIX)] = State.MATRIX_THIN
-        found[thin & (found == State.MEMORY)] = State.MEMORY_THIN
+    if (rule := facts.thin()) and (kinds := slim_kinds(readings, rule)) is not None:
+        for kind, matrix, memory in zip(kinds, *_SLIM, strict=True):
+            seen = kind & ~hidden
+            found[seen & (found == State.MATRIX)] = matrix
+            found[seen & (found == State.MEMORY)] = memory
     found += hidden.view(np.int8) * np.int8(UNSEEN)
-
-
-def _thin(readings: Readings, facts: RowFacts) -> np.ndarray | None:
-    """Samples with products of few rows; None where the counters that show it, or the GPU, are not known."""
-    names = ("tensor_ratio", "sm_ratio", "occupancy_ratio", "dram_ratio", "engine_ratio")
-    tensor, sm, slots, dram, engine = (readings.get(n) for n in names)
-    if tensor is None or sm is None or slots is None or dram is None or engine is None or not (rule := facts.thin()):
-        return None
-    return few_rows(tensor, sm, slots, dram, engine, rule)
 
 
 def _vector_ruled_out(readings: Readings, facts: RowFacts) -> np.ndarray | None:

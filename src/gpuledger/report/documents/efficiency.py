@@ -11,7 +11,6 @@ from gpuledger.efficiency.capacity import shows
 from gpuledger.efficiency.health import HealthRow, health_words
 from gpuledger.efficiency.statement import EfficiencyStatement, GpuRow, RoiRow, to_json
 from gpuledger.ledger.read.owners import By
-from gpuledger.physics.evidence import BLIND, NO_CLOCK
 from gpuledger.plain_text import csv_text
 from gpuledger.report.document import Block, Bullets, Document, Figures, KeyFigure, Later, Prose, Section, Terms
 from gpuledger.report.documents import document_for
@@ -143,7 +142,7 @@ FILES: dict[str, tuple[dict[str, str], Callable[[EfficiencyStatement], Sequence[
 }
 
 
-MORE_COUNTERS = "of the dense peak; for a figure, record SM activity, SM occupancy, memory activity and the SM clock"
+COUNTED = "RFU by counters"
 
 
 def next_target(s: EfficiencyStatement) -> RoiRow | None:
@@ -156,8 +155,8 @@ def key_figures(s: EfficiencyStatement) -> list[KeyFigure]:
     """The key figures, the worth of the next target last."""
     out = load_outline(NAME).key_figures(s)
     counted = s.fleet.rfu_counters_pct
-    if isinstance(counted, Bounds) and any(why in counted.note for why in (BLIND, NO_CLOCK)):
-        out = [replace(f, note=MORE_COUNTERS) if f.label == "RFU by counters" else f for f in out]
+    if isinstance(counted, Bounds):  # the reason names what to record
+        out = [replace(f, note=f"of the dense peak; {counted.note}") if f.label == COUNTED else f for f in out]
     if (found := s.fleet.rfu_measured_pct) is not None:
         ends, note = f"{percent(found.low)} to {percent(found.high)}", "of the TFLOPS measured on these GPUs"
         value, ends = (ends, "") if isinstance(found, Bounds) else (percent(found.middle), ends)
