@@ -57,7 +57,7 @@ coverage: $(STAMP) ## run the tests and show the lines they do not reach; takes 
 	$(BIN)/python -m pytest -m "not torch" $(SPREAD) --cov --cov-report=term:skip-covered
 
 test-train: $(TRAIN_STAMP) ## run the tests that need torch, installing it first
-	$(BIN)/python -m pytest -m torch
+	$(BIN)/python -m pytest -m torch $(SPREAD) $$(grep -rl --include='test_*.py' 'mark[.]torch' tests)
 
 FOCUS := .venv-focus
 $(FOCUS)/.installed: $(STAMP) requirements/focus.lock
