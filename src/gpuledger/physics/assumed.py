@@ -48,7 +48,7 @@ class Rated(Protocol):
 def blind(missing: Sequence[bool]) -> str:
     """The note on counters that are not recorded, of those that decide."""
     names = [name for name, gone in zip(_DECIDES.values(), missing, strict=True) if gone]
-    return f"not recorded: {', '.join(names) or 'some of the time of a counter'}: a range, no point"
+    return f"not recorded: {', '.join(names) or 'a counter for part of the time'}: a range, no point"
 
 
 def note_rows(

@@ -26,7 +26,7 @@ INTEGER = "integer products issue in one of two ways that the counters do not te
 class Worths:
     """FLOP per clock per SM of each pipe at full activity: low, middle, high. `notes` say what was assumed.
 
-    `thin`: where the tensor pipe was taken to work on products of few rows; `loose`: where only its range is known;
+    `thin`: where the tensor pipe was taken to decode; `loose`: where only its range is known;
     `blind`: where that is for want of a counter. `ranges_only`: the other pipes of which only a range is known.
     """
 

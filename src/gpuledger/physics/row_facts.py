@@ -111,7 +111,7 @@ class RowFacts:
         return self._named([k.budget for k in self._kinds], Budget.__struct_fields__)
 
     def thin(self) -> dict[str, np.ndarray]:
-        """When products have few rows; empty where it is known for no row."""
+        """When a sample decodes or is in products alone; empty where it is known for no row."""
         return self._named([k.thin for k in self._kinds], Thin.__struct_fields__)
 
     def _named(self, facts: Sequence[Any], names: Sequence[str]) -> dict[str, np.ndarray]:

@@ -143,6 +143,7 @@ FILES: dict[str, tuple[dict[str, str], Callable[[EfficiencyStatement], Sequence[
 
 
 COUNTED = "RFU by counters"
+A_RANGE = "of the dense peak; Evidence says why it is a range and what to record"
 
 
 def next_target(s: EfficiencyStatement) -> RoiRow | None:
@@ -155,8 +156,8 @@ def key_figures(s: EfficiencyStatement) -> list[KeyFigure]:
     """The key figures, the worth of the next target last."""
     out = load_outline(NAME).key_figures(s)
     counted = s.fleet.rfu_counters_pct
-    if isinstance(counted, Bounds):  # the reason names what to record
-        out = [replace(f, note=f"of the dense peak; {counted.note}") if f.label == COUNTED else f for f in out]
+    if isinstance(counted, Bounds):
+        out = [replace(f, note=A_RANGE) if f.label == COUNTED else f for f in out]
     if (found := s.fleet.rfu_measured_pct) is not None:
         ends, note = f"{percent(found.low)} to {percent(found.high)}", "of the TFLOPS measured on these GPUs"
         value, ends = (ends, "") if isinstance(found, Bounds) else (percent(found.middle), ends)
