@@ -102,10 +102,15 @@ def keep_memory() -> None:
 ONE_THREAD = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
 
 
+# A process without other threads may be copied (`lake.processes`): Arrow's second allocator, which it seldom uses,
+# starts one that gives memory back.
+_NO_BACKGROUND = {"JE_ARROW_MALLOC_CONF": "background_thread:false"}
+
+
 def calculate_alone() -> None:
-    """Let a library of linear algebra that is loaded later have no threads of its own, unless the user set them."""
-    for name, threads in ONE_THREAD.items():
-        os.environ.setdefault(name, threads)
+    """Let libraries that are loaded later have no threads of their own, unless the user set them."""
+    for name, value in (ONE_THREAD | _NO_BACKGROUND).items():
+        os.environ.setdefault(name, value)
 
 
 class Later:

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from gpuledger.errors import FileFault
-from gpuledger.lake import importing
+from gpuledger.lake import pieces
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import samples_table
@@ -32,7 +32,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importing, "PIECE_ROWS", 300)
+    monkeypatch.setattr(pieces, "PIECE_ROWS", 300)
 
 
 def test_several_processes_make_the_same_lake(tmp_path: Path, fleet: Path, small_pieces: None) -> None:
@@ -67,7 +67,7 @@ def test_a_fault_in_a_worker_leaves_no_lake(tmp_path: Path, fleet: Path, small_p
 
 def test_a_csv_in_pieces_is_the_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cells that are no number, rows with too many cells, and their numbers in the file, whatever the pieces."""
-    monkeypatch.setattr(importing, "PIECE_ROWS", 50)
+    monkeypatch.setattr(pieces, "PIECE_ROWS", 50)
     spec = FleetSpec(gpus=4, days=1, step_s=600)
     write_fleet(spec, tmp_path / "fleet.csv", "csv")
     lines = (tmp_path / "fleet.csv").read_text(encoding="utf-8").splitlines()

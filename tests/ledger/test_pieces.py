@@ -34,6 +34,7 @@ class OneByOne:
     """An engine that shares work out as a cluster does, and does it here."""
 
     name = "one by one"
+    elsewhere = True
 
     def __init__(self, several: int) -> None:
         self._several = several

@@ -14,7 +14,7 @@ from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import cost_statement
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.statement import EfficiencyStatement, to_json
-from gpuledger.lake import importing
+from gpuledger.lake import pieces
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.engine import post_lake
@@ -51,7 +51,7 @@ def assert_close(ours: Any, theirs: Any) -> None:
 
 @pytest.mark.parametrize("processes", [1, 2])
 def test_statements_are_those_of_a_lake(tmp_path: Path, processes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importing, "PIECE_ROWS", 2000)
+    monkeypatch.setattr(pieces, "PIECE_ROWS", 2000)
     file = tmp_path / "fleet.parquet"
     write_fleet(FleetSpec(gpus=9, days=3, step_s=120), file)
     limits = load_thresholds()

@@ -8,7 +8,7 @@ import pytest
 from pyarrow import csv
 
 from gpuledger.errors import FactError
-from gpuledger.lake import importing
+from gpuledger.lake import pieces
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import samples_table
@@ -109,7 +109,7 @@ def test_the_import_says_which_labels_were_used(tmp_path):
 
 
 def test_pieces_of_a_file_give_one_note_with_the_rows_of_all(tmp_path, monkeypatch):
-    monkeypatch.setattr(importing, "PIECE_ROWS", 20)
+    monkeypatch.setattr(pieces, "PIECE_ROWS", 20)
     head = "timestamp,UUID,pod,exported_pod,DCGM_FI_DEV_GPU_UTIL\n"
     rows = [f"2026-01-20T00:{m:02}:00Z,GPU-1,dcgm-exporter-x,{'p' if m % 3 else ''},50\n" for m in range(60)]
     (tmp_path / "f.csv").write_text(head + "".join(rows))

@@ -13,11 +13,14 @@ from pathlib import Path
 import msgspec
 
 from gpuledger.errors import InputError, LakeError, let_go
+from gpuledger.lake.by_day import ByDay, F, Group, grouped
 from gpuledger.lake.clocks import ahead_note, check_store_clock, latest_ms
+from gpuledger.lake.copies import may_copy
 from gpuledger.lake.engines.choosing import in_use
 from gpuledger.lake.engines.engine import Runner, everywhere
 from gpuledger.lake.handing import own_desk
 from gpuledger.lake.layout import Lake, Manifest, Part
+from gpuledger.lake.pieces import pieces_of
 from gpuledger.lake.processes import D, Progress, T
 from gpuledger.lake.rejects import Rejects, logged, no_usable_row
 from gpuledger.lake.sorting.days import DaySorter
@@ -29,14 +32,11 @@ from gpuledger.telemetry.date_order import joined
 from gpuledger.telemetry.finding import Found, Strangers, as_the_user_names_them, find_files
 from gpuledger.telemetry.labels import Used, label_notes
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, Mapping
-from gpuledger.telemetry.sources import open_source
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 
-# Below this many rows, starting processes costs more than they save; a piece of a file has about as many.
+# Below this many rows, starting processes costs more than they save; copies of this process cost little.
 ROWS_WORTH_PROCESSES = 3_000_000
-PIECE_ROWS = 2_000_000
-# Where a file does not say how many rows it has: bytes that make a row, packed or not.
-_ROW_BYTES = 64
+ROWS_WORTH_COPIES = 200_000
 
 
 @dataclass
@@ -117,7 +117,8 @@ class Import:
 
     def at_once(self, rows: int) -> int:
         """How many tasks are worth running at once for this many rows."""
-        return self.engine.at_once(rows, ROWS_WORTH_PROCESSES)
+        quick = self._runner is not None or may_copy()
+        return self.engine.at_once(rows, ROWS_WORTH_COPIES if quick else ROWS_WORTH_PROCESSES)
 
     def share_out(self, work: Callable[[T, Progress], D], tasks: Sequence[T]) -> list[D]:
         """Do tasks in processes of their own, which stay for what comes next; what they return, in order."""
@@ -129,23 +130,40 @@ class Import:
         done = dict(self._runner.run(work, tasks, self.progress))
         return [done[number] for number in sorted(done)]
 
-    def take(self, wanted: Iterable[str | Path]) -> None:
-        """Read all files, folders, patterns and addresses into the sorter."""
+    def take(self, wanted: Iterable[str | Path], by_day: ByDay[T, F] | None = None) -> list[F]:
+        """Read all files, folders, patterns and addresses into the sorter; what was done with days that were finished
+        on the way, where `by_day` says how.
+        """
         strangers = Strangers(self.reading.mapping, self.reading.given)
         found = [f for f in find_files(wanted, self.folder / "fetched") if not strangers.is_one(f)]
         self.result.notes += strangers.notes()
         self.names = {str(f.path): f.name for f in found}
         with as_the_user_names_them(found):
-            self._take([f.path for f in found])
+            return self._take([f.path for f in found], by_day)
 
-    def _take(self, files: Sequence[Path]) -> None:
-        may_cut = self.reading.zone.upper() == "UTC" and self.reading.given.at_ms is None
-        pieces, rows = pieces_of(files, may_cut=may_cut)
-        several = min(self.at_once(rows), len(pieces))
-        taken = self._here(pieces) if several == 1 else self._in_processes(pieces)
+    def _take(self, files: Sequence[Path], by_day: ByDay[T, F] | None) -> list[F]:
+        pieces = pieces_of(files, self.reading)
+        several, early = self.at_once(sum(piece.rows for piece in pieces)), list[F]()
+        groups = grouped(pieces, several) if by_day is not None and not self.engine.elsewhere else None
+        if by_day is not None and groups is not None:
+            early = self._by_day(groups, by_day)
+            taken = {number: found for done in early for number, found in done.taken.items()}
+        elif min(several, len(pieces)) == 1:
+            taken = self._here(pieces)
+        else:
+            taken = self._in_processes(pieces)
         for path in dict.fromkeys(piece.path for piece in pieces):
             self._finish_file(path, [(p, taken[p.number]) for p in pieces if p.path == path])
         self.result.notes += one_host_notes(self.by_index)
+        return early
+
+    def _by_day(self, groups: Sequence[Group], by_day: ByDay[T, F]) -> list[F]:
+        """Take groups of pieces, each by falling time, and finish the days that are complete."""
+        tasks = [by_day.task(group, groups) for group in groups]
+        done = [by_day.work(tasks[0], self.progress)] if len(tasks) == 1 else self.share_out(by_day.work, tasks)
+        for found in done:
+            self.sorter.take_over(found.handed)
+        return done
 
     def _here(self, pieces: Sequence[Piece]) -> dict[int, Taken]:
         taker = Taker(self.sorter, self.reading, self.progress)
@@ -271,16 +289,3 @@ class Import:
             self.result.notes.append(
                 f"{self.result.rows_spread} rows shared a stamp of a coarse clock and were spread evenly over its tick"
             )
-
-
-def pieces_of(files: Sequence[Path], *, may_cut: bool) -> tuple[list[Piece], int]:
-    """The files, large ones in pieces where they may be cut, and about how many rows they have in all."""
-    pieces: list[Piece] = []
-    total = 0
-    for file in files:
-        opened = open_source(file)
-        rows = opened.rows_expected or file.stat().st_size // _ROW_BYTES
-        parts = max(1, round(rows / PIECE_ROWS)) if opened.cut is not None and may_cut else 1
-        pieces += [Piece(str(file), len(pieces) + part, part, parts) for part in range(parts)]
-        total += rows
-    return pieces, total

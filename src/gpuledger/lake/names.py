@@ -32,9 +32,9 @@ class Names:
     def _codes(self, chunk: pa.DictionaryArray) -> np.ndarray:
         if chunk.indices.null_count == len(chunk):
             return np.full(len(chunk), -1)
-        return self._known(chunk.dictionary)[label_codes(chunk.indices)]
+        return self.known(chunk.dictionary)[label_codes(chunk.indices)]
 
-    def _known(self, words: pa.Array) -> np.ndarray:
+    def known(self, words: pa.Array) -> np.ndarray:
         """By place in a file's dictionary the number here; one place more for NULL."""
         # Files of one lake mostly name the same things: to tell that takes a tenth of naming them again.
         key = (words.offset, len(words), *(b.to_pybytes() for b in words.buffers() if b is not None))

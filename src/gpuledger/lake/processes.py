@@ -1,9 +1,10 @@
 """How does work of a lake run in several processes at once?
 
-A worker is `python -m gpuledger.lake.processes`: orders on its input, answers on its output, each with its length
-before it. Plain pipes, because threads would take turns at Python's lock and a forked process may inherit a
-lock of a native library. Whoever works so is a function of a task and a progress call; both the task and what it
-returns are structs.
+A worker takes orders on its input and gives answers on its output, each with its length before it. Plain pipes, because
+threads would take turns at Python's lock. Where this process has one thread only, a worker is a copy of it, which has
+loaded all it needs; where it has several, a copy might inherit a lock that nobody lets go of, and a worker is
+`python -m gpuledger.lake.processes`. Whoever works so is a function of a task and a progress call; both the task and
+what it returns are structs.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from queue import Empty, Queue
 from threading import Thread
-from typing import IO, TypeVar, get_type_hints
+from typing import IO, Protocol, TypeVar, get_type_hints
 
 import msgspec
 
 from gpuledger import errors
 from gpuledger.errors import GpuledgerError, LakeError
+from gpuledger.lake.copies import Copy, may_copy
 from gpuledger.quick_start import ONE_THREAD, collect_seldom, leave_as_is, without_help_texts, without_pandas
 
 Progress = Callable[[str, int], None]
@@ -94,16 +96,26 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
+class Worker(Protocol):
+    """A process that waits for orders."""
+
+    @property
+    def stdin(self) -> IO[bytes] | None: ...
+
+    @property
+    def stdout(self) -> IO[bytes] | None: ...
+
+    def kill(self) -> None: ...
+
+    def wait(self) -> int: ...
+
+
 class Workers:
     """This process and others that wait for work; those start at once, and load while the first task is made up."""
 
     def __init__(self, count: int) -> None:
         """`count`: how many work at once, this process among them: it has loaded all it needs already."""
-        command, alone = [sys.executable, "-m", "gpuledger.lake.processes"], os.environ | ALONE
-        self._workers = [
-            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=alone)  # noqa: S603
-            for _ in range(count - 1)
-        ]
+        self._workers: list[Worker] = [Copy(_answer) if may_copy() else _started() for _ in range(count - 1)]
         self._given_up = False
 
     def __enter__(self) -> Workers:
@@ -146,6 +158,11 @@ class Workers:
                     worker.kill()
             for thread in threads:
                 thread.join()
+
+
+def _started() -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "gpuledger.lake.processes"]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=os.environ | ALONE)  # noqa: S603
 
 
 class _Failed(Exception):
@@ -194,7 +211,7 @@ def _serve(
     work: Callable[[T, Progress], D],
     waiting: Queue[tuple[int, T]],
     answers: Queue[Answer],
-    worker: subprocess.Popen[bytes],
+    worker: Worker,
 ) -> None:
     """Keep one worker busy until no task is left."""
     assert worker.stdin is not None
@@ -237,18 +254,16 @@ def main() -> None:
     """Answer tasks until the input ends."""
     collect_seldom()
     with without_pandas(), without_help_texts():
-        _answer()
+        import_module("gpuledger.lake.taking")  # what most work begins with
+        _answer(sys.stdin.buffer, sys.stdout.buffer)
     leave_as_is()
 
 
-def _answer() -> None:
-    import_module("gpuledger.lake.taking")  # what most work begins with
-    out = sys.stdout.buffer
-
+def _answer(orders: IO[bytes], out: IO[bytes]) -> None:
     def progress(stage: str, rows: int) -> None:
         send(out, Answer(stage=stage, rows=rows))
 
-    while said := received(sys.stdin.buffer):
+    while said := received(orders):
         send(out, carried_out(msgspec.msgpack.decode(said, type=Order), progress))
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpuledger.catalog.gpus import find_gpu
-from gpuledger.errors import nearest
+from gpuledger.errors import FileFault, nearest
 from gpuledger.lake import rejects as why
 from gpuledger.lake.batch import as_dictionary
 from gpuledger.lake.clocks import Ahead
@@ -37,7 +37,7 @@ from gpuledger.telemetry.mapping import NOTHING_GIVEN, Bound, Given, Mapping, bi
 from gpuledger.telemetry.mapping.shape import open_shaped
 from gpuledger.telemetry.passes import passes_of
 from gpuledger.telemetry.stamps import StampReader, Untimed
-from gpuledger.units import Unknown, utc
+from gpuledger.units import MS_PER_DAY, Unknown, utc
 
 POWER_FACTOR = 2.0
 # A row's number of arrival: the number of its piece, then its number within.
@@ -59,12 +59,19 @@ class Reading(msgspec.Struct, frozen=True):
 
 
 class Piece(msgspec.Struct, frozen=True):
-    """Rows to take: the `part`th of `parts` pieces of a file, as the `number`th of all pieces."""
+    """Rows to take: the `part`th of `parts` pieces of a file, as the `number`th of all pieces.
+
+    `groups`: where the file consists of groups of rows, the first and the last to take. `days`: the first and last day
+    that rows may be of, as the file says; None: any. `rows`: about how many.
+    """
 
     path: str
     number: int
     part: int = 0
     parts: int = 1
+    groups: tuple[int, int] | None = None
+    days: tuple[int, int] | None = None
+    rows: int = 0
 
 
 NO_TIME = (1 << 62, 0)
@@ -124,7 +131,8 @@ class Taker:
     def take(self, piece: Piece, log: Path) -> Taken:
         """Read one piece; rejected rows go to a log."""
         path, reading = Path(piece.path), self._reading
-        opened = open_shaped(path, reading.mapping, piece.part, piece.parts)
+        groups = range(piece.groups[0], piece.groups[1] + 1) if piece.groups else None
+        opened = open_shaped(path, reading.mapping, piece.part, piece.parts, groups)
         bound = bind(path, opened.names, reading.mapping or opened.mapping, reading.given).only(reading.only)
         rule, untimed = bound.mapping.time, Untimed(path, reading.given)
         stamps = StampReader(rule.formats, reading.zone, unit=rule.unit, untimed=untimed)
@@ -150,6 +158,12 @@ class Taker:
             usable += table.num_rows
             rows += batch.num_rows
             self._progress("read", batch.num_rows)
+        if (
+            piece.days
+            and usable
+            and not piece.days[0] <= span[0] // MS_PER_DAY <= span[1] // MS_PER_DAY <= piece.days[1]
+        ):
+            raise FileFault(path, "it has rows of other times than its own notes say", hint="write the file again")
         for number, text in opened.wrong_rows:
             rejected.add((piece.path, number, why.WRONG_CELLS, "", text[:80]))
         rejected.flush()

@@ -7,13 +7,17 @@ of the devices is posted day by day as it is put in order, and nothing but the b
 from __future__ import annotations
 
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
 
 from gpuledger.catalog.thresholds import Thresholds
+from gpuledger.lake.by_day import ByDay, Finished, Group, finishable
 from gpuledger.lake.engines.engine import everywhere
 from gpuledger.lake.importing import Import, ImportResult, import_files
 from gpuledger.lake.layout import Lake
@@ -22,7 +26,7 @@ from gpuledger.lake.processes import Progress
 from gpuledger.lake.rows import drop_repeats, without_conflicts
 from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.runs import Handed
-from gpuledger.lake.taking import Reading
+from gpuledger.lake.taking import Piece, Reading, Taken, Taker
 from gpuledger.ledger.day_writer import TABLES, DayWriter
 from gpuledger.ledger.facts import rules_of_the_moment
 from gpuledger.ledger.measures import unrecorded
@@ -32,10 +36,46 @@ from gpuledger.ledger.store import Ledger, PostedDay
 from gpuledger.units import MS_PER_DAY, utc_day
 
 _ROWS = 1 << 19
+# What all processes together hold of rows until their day is complete; more is spilled.
+MEMORY_BYTES = 1 << 30
+
+
+class GroupTask(msgspec.Struct, frozen=True):
+    """Pieces of files to take, by falling time, and the days to post once they are complete.
+
+    `firsts_of`: days whose first samples others need to know.
+    """
+
+    lake: str
+    folder: str
+    pieces: list[Piece]
+    days: list[int]
+    firsts_of: list[int]
+    reading: Reading
+    limits: Thresholds
+    memory_bytes: int
+
+
+Firsts = dict[int, dict[str, Edge]]
+
+
+class SharePosted(msgspec.Struct, frozen=True):
+    """By day how many samples lines stand for, and how many rows contradict each other; rows that came twice."""
+
+    samples: dict[int, int]
+    conflicts: dict[int, int]
+    duplicates: int
+
+
+class GroupPosted(Finished, frozen=True, kw_only=True):
+    """What became of a group of pieces. `firsts`: by day the first sample of each device."""
+
+    posted: SharePosted
+    firsts: Firsts
 
 
 class ShareTask(msgspec.Struct, frozen=True):
-    """Devices to post, from the first to the last: the `piece`th share of them."""
+    """Devices to post, from the first to the last: the `piece`th share of them. `firsts`: of days posted before."""
 
     lake: str
     folder: str
@@ -45,15 +85,8 @@ class ShareTask(msgspec.Struct, frozen=True):
     piece: int
     limits: Thresholds
     said: list[str]
+    firsts: Firsts
     handed: Handed | None = None
-
-
-class SharePosted(msgspec.Struct, frozen=True):
-    """By day how many samples lines stand for, and how many rows contradict each other; rows that came twice."""
-
-    samples: dict[int, int]
-    conflicts: dict[int, int]
-    duplicates: int
 
 
 class Jobs(msgspec.Struct, frozen=True):
@@ -121,13 +154,16 @@ def post_files(
     """Make the books of some files in a lake that has no samples."""
     wanted = msgspec.structs.replace(reading or Reading(), only=COLUMNS)
     with lake.staging() as folder, Import(lake, folder, wanted, progress, processes) as job:
-        job.take(files)
-        days = job.sorter.days()
+        early = job.take(files, ByDay(partial(_group_task, job, limits), post_group))
+        left = job.sorter.days()
         rows = sum(job.sorter.rows_of_days().values())
-        done = _posted(job, limits, days, job.at_once(rows))
+        firsts = {day: firsts for group in early for day, firsts in group.firsts.items()}
+        late = _posted(job, limits, left, firsts, job.at_once(rows)) if left else []
+        done = [*(group.posted for group in early), *late]
+        days = sorted({*left, *(day for group in early for day in group.posted.samples)})
         with lake.locked():
             lake.commit([])
-            _commit(lake, limits, days, done)
+            _commit(lake, limits, [group.posted for group in early], late)
         job.rejects.flush()
         result = job.result
         result.rows_rejected, result.rejects = job.rejects.total, dict(sorted(job.rejects.counts.items()))
@@ -139,11 +175,93 @@ def post_files(
         return result
 
 
-def _posted(job: Import, limits: Thresholds, days: list[int], several: int) -> list[SharePosted]:
+def _group_task(job: Import, limits: Thresholds, group: Group, groups: Sequence[Group]) -> GroupTask:
+    where = everywhere(job.lake.root), everywhere(job.folder)
+    days = finishable(group, groups)
+    asked = [day for day in days if day - 1 not in days]
+    return GroupTask(*where, group.pieces, days, asked, job.reading, limits, MEMORY_BYTES // len(groups))
+
+
+def post_group(task: GroupTask, progress: Progress) -> GroupPosted:
+    """Take pieces of files by falling time; each day is posted as soon as all of its rows are there."""
+    folder = Path(tempfile.mkdtemp(prefix="group-", dir=task.folder))
+    sorter = DaySorter(folder, memory_bytes=task.memory_bytes)
+    taker, poster = Taker(sorter, task.reading, progress), _Poster(task.limits, progress)
+    taken, samples, firsts = dict[int, Taken](), dict[int, int](), Firsts()
+    waiting = sorted(task.days)
+
+    def finish(after: int) -> None:
+        """Post the days after this one."""
+        while waiting and waiting[-1] > after:
+            day = waiting.pop()
+            if day + 1 not in firsts:
+                firsts[day + 1] = _first_samples(sorter, day + 1)
+            without = unrecorded(frozenset(sorter.spoken()))
+            with _day_writer(task.lake, day, 0, without) as writer:
+                firsts[day] = {}
+                for table in sorter.chunks(day):
+                    firsts[day] |= poster.post(writer, day, table, firsts[day + 1])
+            samples[day] = writer.samples
+            sorter.drop(day)
+            if day + 1 not in task.firsts_of:
+                del firsts[day + 1]
+
+    for piece in task.pieces:
+        assert piece.days is not None
+        finish(piece.days[1])
+        taken[piece.number] = taker.take(piece, folder / f"{piece.number}.log")
+    finish(-1)
+    told = {day: firsts[day] for day in task.firsts_of}
+    posted = SharePosted(samples, poster.conflicts, poster.duplicates)
+    return GroupPosted(taken=taken, handed=sorter.hand_over(), posted=posted, firsts=told)
+
+
+def _first_samples(sorter: DaySorter, day: int) -> dict[str, Edge]:
+    """The first sample of each device on a day that is posted elsewhere."""
+    found = dict[str, Edge]()
+    for table in sorter.chunks(day):
+        found |= _edges(without_conflicts(drop_repeats(table))[0])
+    return found
+
+
+def _edges(kept: pa.Table) -> dict[str, Edge]:
+    return {device: Edge(at, known) for device, (at, known) in first_of(kept).items()}
+
+
+@contextmanager
+def _day_writer(lake: str, day: int, piece: int, without: frozenset[str]) -> Iterator[DayWriter]:
+    with DayWriter(Ledger(Lake(lake)), utc_day(day * MS_PER_DAY), 1, piece, without, lasting=False) as writer:
+        for name, empty in empty_tables().items():
+            writer.add(name, empty)
+        yield writer
+
+
+class _Poster:
+    """Posts rows in order; counts rows that came twice, and by day those that contradict each other."""
+
+    def __init__(self, limits: Thresholds, progress: Progress) -> None:
+        self._limits, self._progress = limits, progress
+        self.conflicts: dict[int, int] = defaultdict(int)
+        self.duplicates = 0
+
+    def post(self, writer: DayWriter, day: int, table: pa.Table, edges: dict[str, Edge]) -> dict[str, Edge]:
+        """Post rows of whole devices on a day; the first sample of each of them."""
+        rows = drop_repeats(table)
+        self.duplicates += table.num_rows - rows.num_rows
+        kept, left_out = without_conflicts(rows)
+        self.conflicts[day] += left_out
+        made = post(kept, self._limits, edges)
+        for name in TABLES:
+            writer.add(name, getattr(made, name))
+        self._progress("post", table.num_rows)
+        return _edges(kept)
+
+
+def _posted(job: Import, limits: Thresholds, days: list[int], firsts: Firsts, several: int) -> list[SharePosted]:
     sorter, where = job.sorter, (everywhere(job.lake.root), everywhere(job.folder))
     said = sorted(sorter.spoken())
     shares = sorter.devices(several) if several > 1 else [("", "\U0010ffff")]
-    tasks = [ShareTask(*where, first, last, days, n, limits, said) for n, (first, last) in enumerate(shares)]
+    tasks = [ShareTask(*where, first, last, days, n, limits, said, firsts) for n, (first, last) in enumerate(shares)]
     if several <= 1:
         return [_post_share(sorter, task, job.progress) for task in tasks]
     sorter.hand_over()
@@ -160,41 +278,23 @@ def post_share(task: ShareTask, progress: Progress) -> SharePosted:
 
 
 def _post_share(sorter: DaySorter, task: ShareTask, progress: Progress) -> SharePosted:
-    ledger, without = Ledger(Lake(task.lake)), unrecorded(frozenset(task.said))
-    conflicts = dict.fromkeys(task.days, 0)
-    duplicates = 0
+    without, poster = unrecorded(frozenset(task.said)), _Poster(task.limits, progress)
     with ExitStack() as stack:
-        writers = {
-            day: stack.enter_context(
-                DayWriter(ledger, utc_day(day * MS_PER_DAY), 1, task.piece, without, lasting=False)
-            )
-            for day in task.days
-        }
-        for writer in writers.values():
-            for name, empty in empty_tables().items():
-                writer.add(name, empty)
+        writers = {day: stack.enter_context(_day_writer(task.lake, day, task.piece, without)) for day in task.days}
         for history in sorter.histories(task.first, task.last, _ROWS):
             later, edges = -1, dict[str, Edge]()
             for day, table in history:
-                rows = drop_repeats(table)
-                duplicates += table.num_rows - rows.num_rows
-                kept, left_out = without_conflicts(rows)
-                conflicts[day] += left_out
-                made = post(kept, task.limits, edges if later == day + 1 else {})
-                for name in TABLES:
-                    writers[day].add(name, getattr(made, name))
-                edges, later = {d: Edge(at, known) for d, (at, known) in first_of(kept).items()}, day
-                progress("post", table.num_rows)
-    return SharePosted({day: w.samples for day, w in writers.items()}, conflicts, duplicates)
+                known = edges if later == day + 1 else task.firsts.get(day + 1, {})
+                edges, later = poster.post(writers[day], day, table, known), day
+    return SharePosted({day: w.samples for day, w in writers.items()}, poster.conflicts, poster.duplicates)
 
 
-def _commit(lake: Lake, limits: Thresholds, days: Sequence[int], done: Sequence[SharePosted]) -> None:
+def _commit(lake: Lake, limits: Thresholds, early: Sequence[SharePosted], late: Sequence[SharePosted]) -> None:
+    """Name all days in the books: those that one process posted, and those that several posted a share of."""
     ledger, rules = Ledger(lake), rules_of_the_moment(limits)
-    for day in days:
-        samples, conflicts = (sum(part[day] for part in parts) for parts in _columns(done))
+    days = [(day, [group]) for group in early for day in group.samples]
+    days += [(day, list(late)) for day in (late[0].samples if late else ())]
+    for day, done in sorted(days, key=lambda found: found[0]):
+        samples, conflicts = sum(d.samples[day] for d in done), sum(d.conflicts.get(day, 0) for d in done)
         posted = PostedDay(utc_day(day * MS_PER_DAY), 1, (), (), samples, conflicts, rules, samples_kept=False)
         ledger.commit(posted.written(len(done)))
-
-
-def _columns(done: Sequence[SharePosted]) -> tuple[list[dict[int, int]], list[dict[int, int]]]:
-    return [d.samples for d in done], [d.conflicts for d in done]

@@ -10,8 +10,9 @@
  */
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
-#define VERSION 6
+#define VERSION 7
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define WIDE __attribute__((target_clones("avx2", "default")))
@@ -202,3 +203,37 @@ FIT(fit_f32_i64, float, int64_t, rint)
 FIT(fit_i32_f32, int32_t, float, )
 FIT(fit_i32_f64, int32_t, double, )
 FIT(fit_i32_i64, int32_t, int64_t, rint)
+
+/* row: the first row of each group; comes in as -1, which stays where a group has none. */
+void first_rows(const int32_t *group, int64_t n, int64_t *row) {
+    for (int64_t i = 0; i < n; i++)
+        if (row[group[i]] < 0) row[group[i]] = i;
+}
+
+/* How many rows have another code than the first row of their group. */
+WIDE int64_t strays(const int32_t *group, const int32_t *code, const int64_t *row, int64_t n) {
+    int64_t odd = 0;
+    for (int64_t i = 0; i < n; i++) odd += code[i] != code[row[group[i]]];
+    return odd;
+}
+
+/* out: blocks of rows, one after the other; block b has the rows from start[b] on, rows[b] of them, of the array at
+ * base[piece[b]]. Rows are of `size` bytes. */
+void copy_blocks(const uint8_t *const *base, const int64_t *piece, const int64_t *start, const int64_t *rows,
+                 int64_t blocks, int64_t size, uint8_t *out) {
+    for (int64_t b = 0; b < blocks; b++) {
+        memcpy(out, base[piece[b]] + start[b] * size, (size_t)(rows[b] * size));
+        out += rows[b] * size;
+    }
+}
+
+/* order: the rows by rising key, rows of one key as they stand; next: a zeroed number for each key. */
+void order_by(const int32_t *key, int64_t n, int64_t keys, int32_t *next, int32_t *order) {
+    for (int64_t i = 0; i < n; i++) next[key[i]]++;
+    for (int32_t k = 0, before = 0; k < keys; k++) {
+        int32_t count = next[k];
+        next[k] = before;
+        before += count;
+    }
+    for (int64_t i = 0; i < n; i++) order[next[key[i]]++] = (int32_t)i;
+}

@@ -15,7 +15,7 @@ import pytest
 
 import gpuledger
 from gpuledger.errors import FileFault, LakeError
-from gpuledger.lake import importing, layout
+from gpuledger.lake import importing, layout, pieces
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import samples_table
 from gpuledger.lake.processes import Progress
@@ -93,7 +93,7 @@ def here(tmp_path_factory: pytest.TempPathFactory, fleet: Path) -> dict[str, Any
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importing, "PIECE_ROWS", 10_000)
+    monkeypatch.setattr(pieces, "PIECE_ROWS", 10_000)
 
 
 def on_their_way(place: str) -> list[Path]:

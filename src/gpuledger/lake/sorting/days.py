@@ -13,18 +13,20 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import ipc
 
-from gpuledger.lake.batch import repeated
+from gpuledger.lake.batch import one_array, repeated
+from gpuledger.lake.sorting.gathering import Sorted, rising, together
 from gpuledger.lake.sorting.narrow import SERIES, Narrow, Series, SeriesNote, joined
 from gpuledger.lake.sorting.order import ARRIVAL, in_order, instants
 from gpuledger.lake.sorting.runs import Handed, Piece, Run, Slice, shares_of
+from gpuledger.native.moving import order_by
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY
 
@@ -32,6 +34,8 @@ RUN_ROWS = 1 << 18
 SLICE_ROWS = 1 << 13
 CHUNK_ROWS = 1 << 18
 MEMORY_BYTES = 64 << 20
+# Above this many days x devices in a run, keys are compared rather than counted.
+_MANY_KEYS = 1 << 22
 # From this many rows of one device and day on, repeated rows are dropped before they pile up.
 MANY_ROWS = 1 << 17
 
@@ -39,13 +43,16 @@ MANY_ROWS = 1 << 17
 class DaySorter:
     """Takes tables in any order, gives days of whole devices in order."""
 
-    def __init__(self, spill_dir: Path, *, by_day: bool = False) -> None:
-        """`by_day`: no file has rows of two days, so that a machine that wants one day fetches nothing else."""
-        self._spill_dir, self._by_day = spill_dir, by_day
+    def __init__(self, spill_dir: Path, *, by_day: bool = False, memory_bytes: int | None = None) -> None:
+        """`by_day`: no file has rows of two days, so that a machine that wants one day fetches nothing else.
+
+        `memory_bytes`: how much is held before it is spilled.
+        """
+        self._spill_dir, self._by_day, self._memory_bytes = spill_dir, by_day, memory_bytes or MEMORY_BYTES
         self._series = Series()
         self._waiting: list[Narrow] = []
-        self._waiting_rows = 0
-        self._held: list[tuple[Slice, pa.Table]] = []
+        self._waiting_rows, self._newest_ms = 0, 0
+        self._held: list[Piece] = []
         self._held_bytes = 0
         self._runs: list[Run] = []
         self._spoken: set[str] | None = None
@@ -62,12 +69,17 @@ class DaySorter:
         if arrival is None:
             arrival = np.arange(self.arrived, self.arrived + table.num_rows, dtype=np.int64)
         self.arrived += table.num_rows
-        full = {name for name in table.column_names if not table[name].null_count}
-        self._any |= {name for name in table.column_names if table[name].null_count < table.num_rows}
+        columns = {name: one_array(column) for name, column in zip(table.column_names, table.columns, strict=True)}
+        first_ms, last_ms = (columns[schema.TIME][row].as_py() for row in (0, -1))
+        if first_ms < self._newest_ms and self._waiting_rows >= RUN_ROWS // 2:  # a run should rise in time
+            self._close_run()
+        self._newest_ms = last_ms
+        full = {name for name, column in columns.items() if not column.null_count}
+        self._any |= {name for name, column in columns.items() if column.null_count < table.num_rows}
         self._spoken = full if self._spoken is None else self._spoken & full
-        self._waiting.append(self._series.narrow(table.append_column(ARRIVAL, pa.array(arrival))))
+        self._waiting.append(self._series.narrow(columns | {ARRIVAL: pa.array(arrival)}))
         self._waiting_rows += table.num_rows
-        if self._waiting_rows >= RUN_ROWS:
+        if self._waiting_rows >= RUN_ROWS - RUN_ROWS // 8:  # nearly as many are enough: joining them takes time too
             self._close_run()
 
     def hand_over(self) -> Handed:
@@ -96,6 +108,16 @@ class DaySorter:
         runs = [Run(r.file, [s for s in r.slices if s.day in days], r.note) for r in self._runs]
         return msgspec.structs.replace(self._some(runs), repeats=0)
 
+    def drop(self, day: int) -> None:
+        """Let go of the rows of a day."""
+        self._held = [piece for piece in self._held if piece.slice.day != day]
+        self._held_bytes = sum(piece.bytes for piece in self._held)
+        for number, run in enumerate(self._runs):
+            left = [note for note in run.slices if note.day != day]
+            if run.slices and not left:
+                Path(run.file).unlink()
+            self._runs[number] = msgspec.structs.replace(run, slices=left)
+
     def days(self) -> list[int]:
         """The days seen, as days since 1970, in order. No more rows after this."""
         self._close_run()
@@ -118,6 +140,7 @@ class DaySorter:
 
     def chunks(self, day: int) -> Iterator[pa.Table]:
         """One day as tables of whole boards in order, each about CHUNK_ROWS long."""
+        self._close_run()
         pieces = [p for p in self._pieces() if p.slice.day == day]
         for devices in shares_of(pieces, CHUNK_ROWS):
             yield self._gather(pieces, devices)
@@ -146,76 +169,72 @@ class DaySorter:
             yield [(day, table) for day, table in found if table.num_rows]
 
     def _pieces(self) -> list[Piece]:
-        spilled = [Piece(s, None, number) for number, run in enumerate(self._runs) for s in run.slices]
-        return [*spilled, *(Piece(s, table, -1) for s, table in self._held)]
+        return [*(Piece(s, number) for number, run in enumerate(self._runs) for s in run.slices), *self._held]
 
     def _close_run(self) -> None:
         if not self._waiting:
             return
-        constants, table = joined(self._waiting)
+        rows = joined(self._waiting)
         self._waiting, self._waiting_rows = [], 0
-        codes, names = self._series.devices(table[SERIES].to_numpy())
-        day = table[schema.TIME].to_numpy() // MS_PER_DAY
-        first_day = int(day.min())
-        key = (day - first_day) * len(names) + codes
-        if (np.diff(key) < 0).any():
-            small = key.max() < np.iinfo(np.uint16).max  # numpy sorts 16-bit keys by radix
-            order = np.argsort(key.astype(np.uint16) if small else key, kind="stable")
-            table, key = pc.take(table, pa.array(order.astype(np.int32)), boundscheck=False), key[order]
+        codes, names = self._series.devices(rows.series)
+        day = rows.at_ms // MS_PER_DAY
+        first_day, days = int(day.min()), int(day.max() - day.min()) + 1
+        key = codes if days == 1 else (day - first_day) * len(names) + codes
+        if (key[1:] < key[:-1]).any():
+            few = days * len(names) < _MANY_KEYS
+            order = order_by(key, days * len(names)) if few else np.argsort(key, kind="stable")
+            rows, key = rows.taken(order), key[order]
         if len(key) >= MANY_ROWS:
-            table, key = self._without_repeats(table, key, constants)
-        self._cut(table, key, first_day, names, constants)
-        if self._held_bytes > MEMORY_BYTES:
+            rows, key = self._without_repeats(rows, key)
+        self._cut(rows, key, first_day, names)
+        if self._held_bytes > self._memory_bytes:
             self._spill()
 
-    def _without_repeats(
-        self, table: pa.Table, key: np.ndarray, constants: dict[str, float | int | None]
-    ) -> tuple[pa.Table, np.ndarray]:
+    def _without_repeats(self, rows: Narrow, key: np.ndarray) -> tuple[Narrow, np.ndarray]:
         """Rows in order of key (device and day), without the repeated rows of keys that have many rows."""
         again = np.zeros(len(key), dtype=bool)
         starts = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
         counts = np.diff(starts, append=len(key))
-        for first, rows in zip(starts[counts >= MANY_ROWS].tolist(), counts[counts >= MANY_ROWS].tolist(), strict=True):
-            piece = self._series.wide(Narrow(constants, table.slice(first, rows)))
-            again[first : first + rows] = repeated(instants(piece), piece)
+        many = counts >= MANY_ROWS
+        for first, count in zip(starts[many].tolist(), counts[many].tolist(), strict=True):
+            piece = self._series.wide(rows.at(first, count))
+            again[first : first + count] = repeated(instants(piece), piece)
         if not again.any():
-            return table, key
+            return rows, key
         self.repeats += int(again.sum())
-        return table.filter(pa.array(~again)), key[~again]
+        return rows.taken(np.flatnonzero(~again)), key[~again]
 
-    def _cut(
-        self,
-        table: pa.Table,
-        key: np.ndarray,
-        first_day: int,
-        names: list[str],
-        constants: dict[str, float | int | None],
-    ) -> None:
+    def _cut(self, rows: Narrow, key: np.ndarray, first_day: int, names: list[str]) -> None:
+        """Note the rows of a run, in order of key, in slices of whole devices of a day."""
         starts = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
         values, rows_of, at = key[starts], np.diff(starts, append=len(key)).tolist(), 0
         days, codes = (values // len(names) + first_day).tolist(), (values % len(names)).tolist()
+        first_ms, before = int(rows.at_ms.min()), len(self._held)
         while at < len(rows_of):
-            end, rows = at + 1, rows_of[at]
-            while end < len(rows_of) and days[end] == days[at] and rows + rows_of[end] <= SLICE_ROWS:
-                rows += rows_of[end]
+            end, count = at + 1, rows_of[at]
+            while end < len(rows_of) and days[end] == days[at] and count + rows_of[end] <= SLICE_ROWS:
+                count += rows_of[end]
                 end += 1
-            note = Slice(days[at], [names[c] for c in codes[at:end]], rows_of[at:end], -1, constants)
-            self._held.append((note, table.slice(int(starts[at]), rows)))
+            note = Slice(days[at], [names[c] for c in codes[at:end]], rows_of[at:end], -1, rows.constants, first_ms)
+            self._held.append(Piece(note, -1, rows, int(starts[at])))
             at = end
-        self._held_bytes += table.nbytes
+        self._held_bytes += sum(piece.bytes for piece in self._held[before:])
 
     def _spill(self) -> None:
         """Move what is held in memory to files, a record batch a slice; a file for each set of columns."""
-        files: dict[tuple[int, tuple[str, ...]], list[tuple[Slice, pa.Table]]] = defaultdict(list)
-        for note, table in self._held:
-            files[note.day if self._by_day else 0, tuple(table.column_names)].append((note, table))
+        files: dict[tuple[int, tuple[str, ...]], list[Piece]] = defaultdict(list)
+        for piece in self._held:
+            assert piece.rows is not None
+            files[piece.slice.day if self._by_day else 0, tuple(piece.rows.columns)].append(piece)
         for held in files.values():
             path = self._spill_dir / f"run-{len(self._runs)}.arrow"
+            batches = (pa.record_batch(piece.own().columns) for piece in held)
+            first = next(batches)
             # Not packed: it is mapped into memory to be read, and only the rows wanted are touched.
-            with pa.OSFile(str(path), "wb") as sink, ipc.new_file(sink, held[0][1].schema) as writer:
-                for _, table in held:
-                    writer.write_table(table, max_chunksize=max(table.num_rows, 1))
-            slices = [msgspec.structs.replace(note, index=index) for index, (note, _) in enumerate(held)]
+            with pa.OSFile(str(path), "wb") as sink, ipc.new_file(sink, first.schema) as writer:
+                for batch in chain([first], batches):
+                    writer.write_batch(batch)
+            slices = [msgspec.structs.replace(piece.slice, index=index) for index, piece in enumerate(held)]
             self._runs.append(Run(str(path), slices))
         self._held, self._held_bytes = [], 0
 
@@ -223,52 +242,48 @@ class DaySorter:
         """The rows of some devices, in order."""
         # Mapped for this chunk only: what was touched would count as memory in use.
         files: dict[int, ipc.RecordBatchFileReader] = {}
-        found: list[Narrow] = []
-        place, ranked = {name: i for i, name in enumerate(devices)}, list[np.ndarray]()
+        place, found = {name: i for i, name in enumerate(devices)}, list[Sorted]()
         waiting, settled = 0, 0
-        for piece in pieces:
+        for piece in sorted(pieces, key=lambda p: p.slice.first_ms):
             note = piece.slice
             low, high = bisect_left(note.devices, devices[0]), bisect_right(note.devices, devices[-1])
             if low == high:
                 continue
-            table = piece.table
-            if table is None:
-                if piece.run not in files:
-                    files[piece.run] = ipc.open_file(pa.memory_map(self._runs[piece.run].file))
-                table = pa.Table.from_batches([files[piece.run].get_batch(note.index)])
             counts = note.counts[low:high]
-            table = table.slice(sum(note.counts[:low]), sum(counts))
-            found.append(Narrow(note.constants, self._known(table, piece.run)))
-            ranked.append(np.repeat([place[d] for d in note.devices[low:high]], counts))
-            waiting += table.num_rows
+            rows = self._own(piece, files).at(sum(note.counts[:low]), sum(counts))
+            found.append(Sorted(rows, [place[d] for d in note.devices[low:high]], counts))
+            waiting += len(rows)
             if waiting - settled >= max(8 * MANY_ROWS, settled):  # one device with a day's repeated rows in many runs
-                found = [self._distinct(found)]
-                codes, names = self._series.devices(found[0].table[SERIES].to_numpy())
-                ranked = [np.array([place[name] for name in names], dtype=np.int64)[codes]]
-                waiting = settled = found[0].table.num_rows
+                found = [self._distinct([f.rows for f in found], place)]
+                waiting = settled = len(found[0].rows)
         if not found:
             return pa.table({})
-        constants, table = joined(found)
-        ranks = np.concatenate(ranked)
-        if (np.diff(ranks) < 0).any():
-            small = len(devices) < np.iinfo(np.uint16).max
-            order = np.argsort(ranks.astype(np.uint16) if small else ranks, kind="stable")
-            table = pc.take(table, pa.array(order.astype(np.int32)), boundscheck=False)
-        return in_order(self._series.wide(Narrow(constants, table)))
+        rows, starts = together(found)
+        table = self._series.wide(rows)
+        return table if rising(starts, rows.at_ms) else in_order(table)
 
-    def _known(self, table: pa.Table, number: int) -> pa.Table:
-        """Rows of a run with the numbers its labels have here."""
-        note = self._runs[number].note if number >= 0 else -1
-        if note < 0:  # numbered here
-            return table
-        if note not in self._renumbered:
-            self._renumbered[note] = self._series.numbers(self._notes[note])
-        codes = self._renumbered[note][table[SERIES].to_numpy()]
-        return table.set_column(table.column_names.index(SERIES), SERIES, pa.array(codes))
+    def _own(self, piece: Piece, files: dict[int, ipc.RecordBatchFileReader]) -> Narrow:
+        """The rows of a slice, with the numbers its labels have here; `files`: those that are open."""
+        if piece.rows is not None:
+            return piece.own()
+        run = self._runs[piece.run]
+        if piece.run not in files:
+            files[piece.run] = ipc.open_file(pa.memory_map(run.file))
+        batch = files[piece.run].get_batch(piece.slice.index)
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        if run.note >= 0:  # numbered elsewhere
+            if run.note not in self._renumbered:
+                self._renumbered[run.note] = self._series.numbers(self._notes[run.note])
+            columns[SERIES] = pa.array(self._renumbered[run.note][columns[SERIES].to_numpy()])
+        return Narrow(piece.slice.constants, columns)
 
-    def _distinct(self, found: list[Narrow]) -> Narrow:
+    def _distinct(self, found: list[Narrow], place: dict[str, int]) -> Sorted:
+        """Distinct rows in order of device; `place`: of each device."""
         whole = joined(found)
         wide = self._series.wide(whole)
         again = repeated(instants(wide), wide)
         self.repeats += int(again.sum())
-        return Narrow(whole.constants, whole.table.filter(pa.array(~again)))
+        whole = whole.taken(np.flatnonzero(~again))
+        codes, names = self._series.devices(whole.series)
+        counts = np.bincount(codes, minlength=len(names)).tolist()
+        return Sorted(whole.taken(order_by(codes, len(names))), [place[name] for name in names], counts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import msgspec
 import numpy as np
@@ -16,19 +16,47 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpuledger.lake.batch import as_dictionary, device_name
-from gpuledger.lake.names import Names
+from gpuledger.lake.names import Names, label_codes
 from gpuledger.lake.sorting.order import ARRIVAL
+from gpuledger.native.moving import first_rows, follows
 from gpuledger.telemetry import schema
 
 SERIES = "_series"
+_KINDS = {SERIES: pa.int32(), ARRIVAL: pa.int64()}
 Constants = dict[str, float | int | None]
 
 
-class Narrow(NamedTuple):
+@dataclass(frozen=True)
+class Narrow:
     """Rows with their series in place of labels, and the readings that are the same in all of them."""
 
     constants: Constants
-    table: pa.Table
+    columns: dict[str, pa.Array]
+
+    def __len__(self) -> int:
+        return len(self.columns[schema.TIME])
+
+    def at(self, start: int, rows: int) -> Narrow:
+        """Some rows."""
+        return Narrow(self.constants, {name: column.slice(start, rows) for name, column in self.columns.items()})
+
+    def taken(self, order: np.ndarray) -> Narrow:
+        """The rows in another order, or some of them."""
+        rows = pa.array(order)
+        columns = {name: pc.take(column, rows, boundscheck=False) for name, column in self.columns.items()}
+        return Narrow(self.constants, columns)
+
+    @property
+    def series(self) -> np.ndarray:
+        """The series of each row."""
+        found: np.ndarray = self.columns[SERIES].to_numpy()
+        return found
+
+    @property
+    def at_ms(self) -> np.ndarray:
+        """The instant of each row."""
+        found: np.ndarray = self.columns[schema.TIME].to_numpy()
+        return found
 
 
 class SeriesNote(msgspec.Struct, frozen=True):
@@ -46,39 +74,42 @@ class Series:
         self._number: dict[tuple[int, ...], int] = {}
         self._before: tuple[np.ndarray, np.ndarray] | None = None
 
-    def narrow(self, table: pa.Table) -> Narrow:
+    def narrow(self, given: dict[str, pa.Array]) -> Narrow:
         """Rows of the schema, in fewer columns."""
         constants: Constants = {}
-        columns: dict[str, pa.Array | pa.ChunkedArray] = {}
-        codes: dict[str, np.ndarray] = {}
-        for name in table.column_names:
-            column = table[name]
+        columns: dict[str, pa.Array] = {}
+        labels: dict[str, pa.DictionaryArray] = {}
+        for name, column in given.items():
             if name in schema.labels():
-                coded = pa.chunked_array([as_dictionary(column).cast(schema.LABEL_TYPE)])
-                codes[name] = self._names[name].numbered(coded)
+                labels[name] = as_dictionary(column).cast(schema.LABEL_TYPE)
             elif name in (schema.TIME, ARRIVAL) or not _same(column):
                 columns[name] = column
             else:
                 constants[name] = column[0].as_py()
-        columns[SERIES] = pa.array(self._numbered(codes))
-        return Narrow(constants, pa.table(columns))
+        columns[SERIES] = self._numbered(labels)
+        return Narrow(constants, columns)
 
-    def _numbered(self, codes: dict[str, np.ndarray]) -> np.ndarray:
-        """The series of each row, from the numbers of its labels."""
-        whole = [codes.get(name) for name in schema.labels()]
-        there = [c for c in whole if c is not None]
-        group = np.zeros(len(there[0]), dtype=np.int64)
-        size = 1
-        for code in sorted(there, key=lambda c: -int(c.max())):
-            first = np.full(size, -2, dtype=np.int64)
-            first[group] = code
-            if (first[group] == code).all():  # follows from the labels before
-                continue
-            wide = int(code.max()) + 2
-            size, group = _counted(group * wide + code + 1, size * wide)
-        rows = np.zeros(size, dtype=np.int64)
-        rows[group] = np.arange(len(group))
-        return self._numbers_of(np.array([np.full(size, -1) if c is None else c[rows] for c in whole]).T)[group]
+    def _numbered(self, labels: dict[str, pa.DictionaryArray]) -> pa.Array:
+        """The series of each row, from its labels."""
+        codes = {name: label_codes(column.indices) for name, column in labels.items()}
+        widest = max(labels, key=lambda name: len(labels[name].dictionary))
+        size = len(labels[widest].dictionary) + 1
+        group = codes[widest] if not labels[widest].null_count else codes[widest] + np.int32(1)
+        row = first_rows(group, size)
+        for name, code in codes.items():
+            if name != widest and not follows(code, group, row):  # most often a device tells all its labels
+                wide = len(labels[name].dictionary) + 1
+                size, group = _counted(group.astype(np.int64) * wide + code + 1, size * wide)
+                row = first_rows(group, size)
+        held = np.flatnonzero(row >= 0)
+        none = np.full(len(held), -1)
+        keys = [
+            self._names[name].known(labels[name].dictionary)[codes[name][row[held]]] if name in labels else none
+            for name in schema.labels()
+        ]
+        number = np.zeros(size, dtype=np.int32)
+        number[held] = self._numbers_of(np.array(keys).T)
+        return pa.array(number).take(pa.array(group))
 
     def _numbers_of(self, keys: np.ndarray) -> np.ndarray:
         """The numbers of some sets of labels, a row each; batches of one source mostly have those of the one before."""
@@ -105,12 +136,12 @@ class Series:
 
     def wide(self, rows: Narrow) -> pa.Table:
         """The rows in the columns of the schema; labels are dictionaries of what occurs."""
-        series = rows.table[SERIES].to_numpy()
+        series = rows.series
         held = np.flatnonzero(np.bincount(series, minlength=len(self._number)))
         place = np.zeros(len(self._number), dtype=np.int32)
         place[held] = np.arange(len(held))
-        of_row = place[series]
-        columns = {name: rows.table[name] for name in rows.table.column_names if name != SERIES}
+        of_row, made = pa.array(place[series]), dict[bytes, pa.Array]()
+        columns = {name: column for name, column in rows.columns.items() if name != SERIES}
         for name, codes in self._codes().items():
             mine = codes[held]
             if (mine < 0).all():
@@ -121,9 +152,11 @@ class Series:
             by_series = np.full(len(mine), -1, dtype=np.int32)
             by_series[mine >= 0] = number
             texts = pa.array([self._names[name].texts[w] for w in words.tolist()], pa.string())
-            found = by_series[of_row]
-            indices = pa.array(found, mask=found < 0 if len(number) < len(mine) else None)
-            columns[name] = pa.DictionaryArray.from_arrays(indices, texts, safe=False)  # numbers of these very texts
+            key = by_series.tobytes()
+            if key not in made:  # labels that change together share their numbers
+                whole = pa.array(by_series, mask=by_series < 0 if len(number) < len(mine) else None)
+                made[key] = pc.take(whole, of_row, boundscheck=False)
+            columns[name] = pa.DictionaryArray.from_arrays(made[key], texts, safe=False)  # numbers of these very texts
         for name, value in rows.constants.items():
             columns[name] = pa.repeat(pa.scalar(value, schema.columns()[name].arrow()), len(series))
         order = [name for name in (*schema.columns(), ARRIVAL) if name in columns]
@@ -149,32 +182,39 @@ class Series:
 
 def joined(found: Sequence[Narrow]) -> Narrow:
     """Rows one after the other. What is the same in each but not in all becomes a column again."""
-    names = {name: None for rows in found for name in (*rows.table.column_names, *rows.constants)}
+    if len(found) == 1:
+        return found[0]
+    same, names = constants_of(found)
+    columns = {name: pa.concat_arrays(columns_of(found, name)) for name in names}
+    return Narrow(same, columns)
+
+
+def constants_of(found: Sequence[Narrow]) -> tuple[Constants, list[str]]:
+    """What is the same in all rows, and the names of all else."""
+    names = {name: None for rows in found for name in (*rows.columns, *rows.constants)}
     same: Constants = {}
     for name in names:
         values = {rows.constants[name] for rows in found if name in rows.constants}
         if len(values) == 1 and all(name in rows.constants for rows in found):
             same[name] = values.pop()
-    tables = []
+    return same, [name for name in names if name not in same]
+
+
+def columns_of(found: Sequence[Narrow], name: str) -> list[pa.Array]:
+    """One column of each; NULL where a source lacks it."""
+    kind = _KINDS.get(name) or schema.columns()[name].arrow()
+    arrays = []
     for rows in found:
-        table = rows.table
-        for name, value in rows.constants.items():
-            if name not in same:
-                column = pa.repeat(pa.scalar(value, schema.columns()[name].arrow()), table.num_rows)
-                table = table.append_column(name, column)
-        tables.append(table)
-    kept = [name for name in names if name not in same]
-    tables = [t if t.column_names == kept or len(tables) == 1 else _in_columns(t, kept) for t in tables]
-    return Narrow(same, pa.concat_tables(tables, promote_options="default").combine_chunks())
+        if name in rows.constants:
+            arrays.append(pa.repeat(pa.scalar(rows.constants[name], kind), len(rows)))
+        elif name in rows.columns:
+            arrays.append(rows.columns[name])
+        else:
+            arrays.append(pa.nulls(len(rows), kind))
+    return arrays
 
 
-def _in_columns(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """The columns in one order; what a source lacks stays out and becomes NULL where others have it."""
-    held = set(table.column_names)
-    return table.select([name for name in names if name in held])
-
-
-def _same(column: pa.ChunkedArray) -> bool:
+def _same(column: pa.Array) -> bool:
     """Whether all rows hold the same, or all nothing."""
     if column.null_count:
         return bool(column.null_count == len(column))
@@ -188,8 +228,8 @@ def _counted(code: np.ndarray, width: int) -> tuple[int, np.ndarray]:
     """How many different numbers there are, and each row's place among them."""
     if width > 4 * len(code) + 1024:
         held, place = np.unique(code, return_inverse=True)
-        return len(held), place.reshape(-1)
+        return len(held), place.reshape(-1).astype(np.int32)
     there = np.zeros(width, dtype=bool)
     there[code] = True
-    place = np.cumsum(there) - 1
+    place = (np.cumsum(there) - 1).astype(np.int32)
     return int(there.sum()), place[code]

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
-import pyarrow as pa
 
 from gpuledger.lake.batch import board_of
-from gpuledger.lake.sorting.narrow import SeriesNote
+from gpuledger.lake.sorting.narrow import Narrow, SeriesNote
 
 
 class Slice(msgspec.Struct, frozen=True):
     """Consecutive rows of one day in a run: its devices in order of name, how many rows each has.
 
-    `constants`: readings that are the same in all rows of its run, which then lacks them.
+    `constants`: readings that are the same in all rows of its run, which then lacks them; `first_ms`: the first
+    instant of that run.
     """
 
     day: int
@@ -24,6 +24,7 @@ class Slice(msgspec.Struct, frozen=True):
     counts: list[int]
     index: int
     constants: dict[str, float | int | None] = {}
+    first_ms: int = 0
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -49,11 +50,23 @@ class Handed(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Piece:
-    """A slice at hand: in memory, or in a run."""
+    """A slice at hand: in a run that was spilled, or in memory among the `rows` of its run, from `start` on."""
 
     slice: Slice
-    table: pa.Table | None
     run: int
+    rows: Narrow | None = None
+    start: int = 0
+
+    def own(self) -> Narrow:
+        """The rows of the slice, where it is in memory."""
+        assert self.rows is not None
+        return self.rows.at(self.start, sum(self.slice.counts))
+
+    @property
+    def bytes(self) -> int:
+        """About how much memory it takes."""
+        assert self.rows is not None
+        return sum(self.slice.counts) * sum(column.type.bit_width for column in self.rows.columns.values()) // 8
 
 
 def moved(handed: Handed, move: Callable[[list[str]], list[str]]) -> Handed:

@@ -25,10 +25,17 @@ if TYPE_CHECKING:
 LONG_ROWS = 1 << 18
 
 
-def open_shaped(path: str | Path, mapping: Mapping | None, part: int = 0, parts: int = 1) -> Opened:
-    """The file with its wide rows made long and its date and time joined, as the mapping says; or a part of it."""
+def open_shaped(
+    path: str | Path, mapping: Mapping | None, part: int = 0, parts: int = 1, groups: range | None = None
+) -> Opened:
+    """The file with its wide rows made long and its date and time joined, as the mapping says; or a part of it.
+
+    `groups`: only these groups of its rows.
+    """
     opened = open_source(path)
-    if parts > 1 and opened.cut is not None:
+    if groups is not None and opened.groups is not None:
+        opened = opened.groups.open(groups)
+    elif parts > 1 and opened.cut is not None:
         opened = opened.cut(parts)[part]
     if len(set(opened.names)) < len(opened.names):
         twice = next(n for n in opened.names if opened.names.count(n) > 1)

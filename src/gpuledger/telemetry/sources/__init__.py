@@ -85,16 +85,28 @@ class Head:
 Batches = Callable[[list[str], tuple[str, ...]], "Iterator[pa.RecordBatch]"]
 
 
+@dataclass(frozen=True)
+class Groups:
+    """A file that consists of groups of rows: how many rows each has, and how some that follow each other are opened.
+
+    `ends_ms`: of a column of times the first and the last of each group; None where the file does not say them.
+    """
+
+    rows: list[int]
+    open: Callable[[range], Opened]
+    ends_ms: Callable[[str], list[tuple[int, int]] | None]
+
+
 @dataclass
 class Opened:
     """A file opened for reading: its columns, its batches, and rows the reader itself could not cut into columns.
 
     Wrong rows have their number, from 1 below the header; those met before a batch are in the list when it comes.
     `text`: times are text. `mapping`: how its columns fill the schema, where the kind of file says so. `per_row`: how
-    many rows come of one row of the file. `cut`: the file as a number of pieces, in order, each opened by
-    itself; for files that can be read from within. `notes`: what the user should hear about the file; complete once
-    all batches came. `numbers`: columns that may be read as numbers where all of their cells are; set by the reader of
-    the batches.
+    many rows come of one row of the file. `cut`: the file as a number of pieces, in order, each opened by itself; for
+    files that can be read from within. `groups`: of a file that consists of such. `notes`: what the user should hear
+    about the file; complete once all batches came. `numbers`: columns that may be read as numbers where all of their
+    cells are; set by the reader of the batches.
     """
 
     names: list[str]
@@ -105,6 +117,7 @@ class Opened:
     mapping: Mapping | None = None
     per_row: int = 1
     cut: Callable[[int], Sequence[Opened]] | None = None
+    groups: Groups | None = None
     notes: list[str] = field(default_factory=list)
     numbers: frozenset[str] = frozenset()
 

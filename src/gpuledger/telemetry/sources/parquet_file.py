@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pyarrow.parquet as pq
 
 from gpuledger.bounds import refuse_claims
 from gpuledger.errors import FileFault, map_os_error
-from gpuledger.telemetry.sources import SOURCES, Batches, Fit, Head, Opened
+from gpuledger.telemetry.sources import SOURCES, Batches, Fit, Groups, Head, Opened
 
 BATCH_ROWS = 1 << 18
 
@@ -33,6 +34,7 @@ class ParquetSource:
         types, rows = {f.name: f.type for f in file.schema_arrow}, file.metadata.num_rows
         names, groups = list(file.schema_arrow.names), file.num_row_groups
         sizes = [file.metadata.row_group(i).num_rows for i in range(groups)]
+        facts = file.metadata
         file.close()
         refuse_claims(path, max(rows, sum(sizes)))
         if rows == 0:
@@ -46,7 +48,23 @@ class ParquetSource:
 
         whole = opened(range(groups))
         whole.cut = cut
+        whole.groups = Groups(sizes, opened, lambda column: _ends_ms(facts, types.get(column), column))
         return whole
+
+
+_PER_MS = {"milliseconds": 1, "microseconds": 1000, "nanoseconds": 1_000_000}
+
+
+def _ends_ms(facts: pq.FileMetaData, kind: pa.DataType | None, column: str) -> list[tuple[int, int]] | None:
+    """The first and the last time of each row group, where the file notes them."""
+    if kind is None or not pa.types.is_timestamp(kind):
+        return None
+    place = next(i for i in range(facts.num_columns) if facts.schema.column(i).path == column)
+    per_ms = _PER_MS.get(json.loads(facts.schema.column(place).logical_type.to_json()).get("timeUnit", ""))
+    noted = [facts.row_group(number).column(place).statistics for number in range(facts.num_row_groups)]
+    if per_ms is None or not all(stats is not None and stats.has_min_max for stats in noted):
+        return None
+    return [(stats.min_raw // per_ms, stats.max_raw // per_ms) for stats in noted]
 
 
 def _batches(path: Path, types: dict[str, pa.DataType], groups: range) -> Batches:
@@ -61,13 +79,21 @@ def _batches(path: Path, types: dict[str, pa.DataType], groups: range) -> Batche
         try:
             reader = pq.ParquetFile(path, read_dictionary=list(labels), pre_buffer=False)
             with reader:
-                some = {"row_groups": list(groups), "columns": columns, "use_threads": True}
-                for batch in reader.iter_batches(BATCH_ROWS, **some):
-                    yield _plain(batch)
+                for group in groups:
+                    if reader.metadata.row_group(group).num_rows <= 2 * BATCH_ROWS:
+                        yield from map(_plain, _batch_of(reader.read_row_group(group, columns, use_threads=False)))
+                    else:
+                        some = reader.iter_batches(BATCH_ROWS, [group], columns, use_threads=False)
+                        yield from map(_plain, some)
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise FileFault(path, f"broken inside: {error}", hint="copy or export the file again") from error
 
     return batches
+
+
+def _batch_of(table: pa.Table) -> list[pa.RecordBatch]:
+    """The rows of a table as one batch; none where it has no row."""
+    return table.combine_chunks().to_batches()
 
 
 def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:

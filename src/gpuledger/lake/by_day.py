@@ -1,0 +1,102 @@
+"""Which process takes which pieces of files, and which days can it finish by itself?
+
+Where files say of what times their rows are, pieces are taken by falling time. A day is complete once no piece that is
+left can have rows of it: it is finished at once, from memory, by the process that took it. Days of which two processes
+have rows wait until all rows are taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Generic, TypeVar
+
+import msgspec
+
+from gpuledger.lake.processes import Progress, T
+from gpuledger.lake.sorting.runs import Handed
+from gpuledger.lake.taking import Piece, Taken
+
+# What finishing a row takes, in terms of what taking it does.
+_FINISHING = 0.7
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Pieces for one process, by falling time. `whole`: the days of which it has all rows."""
+
+    pieces: list[Piece]
+    whole: list[int]
+
+
+def days_of(pieces: Sequence[Piece]) -> set[int]:
+    """The days of which pieces may have rows."""
+    return {day for piece in pieces if piece.days for day in range(piece.days[0], piece.days[1] + 1)}
+
+
+def grouped(pieces: Sequence[Piece], several: int) -> list[Group] | None:
+    """The pieces for a number of processes at most; None where a piece may have rows of any time."""
+    if not pieces or any(piece.days is None for piece in pieces):
+        return None
+    ordered = sorted(pieces, key=lambda p: (p.days or (0, 0))[::-1], reverse=True)
+    rows = sum(piece.rows for piece in ordered)
+    starts, before = [0], 0
+    for place, piece in enumerate(ordered):
+        if place and before >= rows * len(starts) / several:
+            starts.append(place)
+        before += piece.rows
+    best = _cut(ordered, starts)
+    for _ in ordered:  # each step moves one start by one piece
+        tries = [[*starts[:i], starts[i] + step, *starts[i + 1 :]] for i in range(1, len(starts)) for step in (-1, 1)]
+        cuts = [(_cost(cut), at, cut) for at in tries if _rising([*at, len(ordered)]) for cut in [_cut(ordered, at)]]
+        if not cuts or min(cuts)[0] >= _cost(best):
+            break
+        _, starts, best = min(cuts)
+    return best
+
+
+def _rising(numbers: Sequence[int]) -> bool:
+    return all(before < after for before, after in pairwise(numbers))
+
+
+def _cut(ordered: Sequence[Piece], starts: Sequence[int]) -> list[Group]:
+    parts = [list(ordered[first:last]) for first, last in pairwise([*starts, len(ordered)])]
+    seen = [days_of(part) for part in parts]
+    return [
+        Group(part, sorted(mine.difference(*(other for other in seen if other is not mine)), reverse=True))
+        for part, mine in zip(parts, seen, strict=True)
+    ]
+
+
+def _cost(groups: Sequence[Group]) -> float:
+    """About how long all of it takes: the longest group, then what is left for all of them together."""
+    rows = sum(piece.rows for group in groups for piece in group.pieces)
+    per_day = rows / max(len(days_of([piece for group in groups for piece in group.pieces])), 1)
+    ready = [len(finishable(group, groups)) for group in groups]
+    taken = [sum(piece.rows for piece in group.pieces) for group in groups]
+    longest = max(took + _FINISHING * per_day * days for took, days in zip(taken, ready, strict=True))
+    return longest + _FINISHING * (rows - per_day * sum(ready)) / len(groups)
+
+
+def finishable(group: Group, groups: Sequence[Group]) -> list[int]:
+    """The days of a group that can be posted there: the first samples of the day after are known there too."""
+    all_days = days_of([piece for other in groups for piece in other.pieces])
+    return [day for day in group.whole if day + 1 in group.whole or day + 1 not in all_days]
+
+
+class Finished(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of a group of pieces: what each of them held by its number, and rows of days that are left."""
+
+    taken: dict[int, Taken]
+    handed: Handed
+
+
+F = TypeVar("F", bound=Finished)
+
+
+@dataclass(frozen=True)
+class ByDay(Generic[T, F]):
+    """How groups of pieces are taken and their days finished: the task of a group among all groups, and its work."""
+
+    task: Callable[[Group, Sequence[Group]], T]
+    work: Callable[[T, Progress], F]

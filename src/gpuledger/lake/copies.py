@@ -1,0 +1,65 @@
+"""When may a process be copied, and how does a copy work for it?
+
+A copy has loaded all that the process has: it is there at once. It has the thread that copied it only, so a lock that
+another thread held would never be let go of: a process with several threads is not copied.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, NoReturn
+
+
+def may_copy() -> bool:
+    """Whether a worker may be a copy of this process: it has no thread but this one."""
+    try:
+        return sys.platform == "linux" and len(list(Path("/proc/self/task").iterdir())) == 1
+    except OSError:
+        return False
+
+
+class Copy:
+    """A copy of this process that does some work, given a pipe to read from and one to write to, and ends."""
+
+    def __init__(self, work: Callable[[IO[bytes], IO[bytes]], None]) -> None:
+        orders, answers = os.pipe(), os.pipe()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self.pid = os.fork()
+        if not self.pid:
+            _work_as_copy(work, orders[0], answers[1])
+        os.close(orders[0])
+        os.close(answers[1])
+        self.stdin: IO[bytes] = os.fdopen(orders[1], "wb")
+        self.stdout: IO[bytes] = os.fdopen(answers[0], "rb")
+        self._ended: int | None = None
+
+    def kill(self) -> None:
+        """End it at once."""
+        if self._ended is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def wait(self) -> int:
+        """Wait for its end."""
+        if self._ended is None:
+            self._ended = os.waitpid(self.pid, 0)[1]
+        return self._ended
+
+
+def _work_as_copy(work: Callable[[IO[bytes], IO[bytes]], None], orders: int, answers: int) -> NoReturn:
+    """Do the work, and never return to what the process was doing when it was copied."""
+    try:
+        for entry in list(Path("/proc/self/fd").iterdir()):  # files and locks of the other process stay its own
+            if int(entry.name) > 2 and int(entry.name) not in (orders, answers):
+                with contextlib.suppress(OSError):
+                    os.close(int(entry.name))
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process hears it, and closes the pipe
+        with os.fdopen(orders, "rb") as given, os.fdopen(answers, "wb") as out:
+            work(given, out)
+    finally:
+        os._exit(0)

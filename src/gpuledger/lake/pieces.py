@@ -1,0 +1,54 @@
+"""Into which pieces are files cut, for several processes to take?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuledger.lake.taking import Piece, Reading
+from gpuledger.telemetry.mapping import bind
+from gpuledger.telemetry.mapping.shape import open_shaped
+from gpuledger.telemetry.sources import Opened
+from gpuledger.units import MS_PER_DAY
+
+# Rows of a piece, and of one whose times are known.
+PIECE_ROWS = 2_000_000
+DAY_PIECE_ROWS = 500_000
+# Where a file does not say how many rows it has: bytes that make a row, packed or not.
+_ROW_BYTES = 64
+
+
+def pieces_of(files: Sequence[Path], reading: Reading) -> list[Piece]:
+    """The files, large ones in pieces where they can be cut: by day where they say of what times their rows are."""
+    may_cut, pieces = reading.zone.upper() == "UTC" and reading.given.at_ms is None, list[Piece]()
+    for file in files:
+        opened = open_shaped(file, reading.mapping)
+        groups = opened.groups if may_cut else None
+        if groups is not None and (ends_ms := groups.ends_ms(_time_of(file, opened, reading))):
+            for first, last in _runs_of_groups(groups.rows, ends_ms):
+                rows, ends = sum(groups.rows[first : last + 1]), ends_ms[first : last + 1]
+                days = min(low for low, _ in ends) // MS_PER_DAY, max(high for _, high in ends) // MS_PER_DAY
+                pieces.append(Piece(str(file), len(pieces), groups=(first, last), days=days, rows=rows))
+            continue
+        rows = opened.rows_expected or file.stat().st_size // _ROW_BYTES
+        parts = max(1, round(rows / PIECE_ROWS)) if opened.cut is not None and may_cut else 1
+        pieces += [Piece(str(file), len(pieces) + part, part, parts, rows=rows // parts) for part in range(parts)]
+    return pieces
+
+
+def _time_of(file: Path, opened: Opened, reading: Reading) -> str:
+    """The column of a file that its times are in; empty where there is none."""
+    return bind(file, opened.names, reading.mapping or opened.mapping, reading.given).time
+
+
+def _runs_of_groups(rows: Sequence[int], ends_ms: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Groups that follow each other and end on the same day, not many rows in all: the first and the last of them."""
+    runs: list[tuple[int, int]] = []
+    for number, (_, last_ms) in enumerate(ends_ms):
+        first = runs[-1][0] if runs else number
+        same = number > first and ends_ms[number - 1][1] // MS_PER_DAY == last_ms // MS_PER_DAY
+        if same and sum(rows[first : number + 1]) <= DAY_PIECE_ROWS:
+            runs[-1] = first, number
+        else:
+            runs.append((number, number))
+    return runs
