@@ -6,22 +6,18 @@
  * Cells are found some thousand at a time by their ends, and then read column by column: what is alike lies together, so
  * that branches are foreseen, and columns nobody asked for cost nothing but their separators.
  */
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "csv_number.h"
+#include "csv_words.h"
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
 
 #define CELLS 8192 /* found at a time: their text stays in the cache until it is read */
 #define GROUP 64
-#define EVERY 0x0101010101010101u
-#define EXACT_WHOLE (1LL << 53)
-#define MOST_POWER 27 /* 5^27 is the largest power of 5 below 2^63 */
-#define MOST_PROBES 1000
-
-enum { IN_ORDER = 0, ODD = 1 };
 enum { NUMBERS = 0, LABELS = 1, TEXTS = 2 };
 
 typedef struct {
@@ -58,6 +54,14 @@ int64_t csv_look(const uint8_t *text, int64_t size, int64_t *counts) {
     return IN_ORDER;
 }
 
+#ifndef __SSE2__
+/* The high bit of each byte of a word that is some byte. */
+static inline uint64_t bytes_like(uint64_t word, uint8_t byte) {
+    uint64_t x = word ^ byte * EVERY, low = 0x7F * EVERY;
+    return ~(((x & low) + low) | x | low);
+}
+#endif
+
 /* A bit for each of 64 bytes that ends a cell. */
 static inline uint64_t ends_of(const uint8_t *text, uint8_t separator) {
     uint64_t found = 0;
@@ -69,7 +73,10 @@ static inline uint64_t ends_of(const uint8_t *text, uint8_t separator) {
         found |= (uint64_t)(uint32_t)_mm_movemask_epi8(hit) << (16 * k);
     }
 #else
-    for (int k = 0; k < GROUP; k++) found |= (uint64_t)(text[k] == separator || text[k] == '\n') << k;
+    for (int k = 0; k < 8; k++) {
+        uint64_t word = word_at(text + 8 * k), hit = bytes_like(word, separator) | bytes_like(word, '\n');
+        found |= ((hit >> 7) * 0x0102040810204080u >> 56) << (8 * k);
+    }
 #endif
     return found;
 }
@@ -85,142 +92,6 @@ static int64_t find_ends(const uint8_t *text, int64_t size, uint8_t separator, i
         for (; bits; bits &= bits - 1) ends[found++] = (int32_t)(*at + __builtin_ctzll(bits));
     }
     return found;
-}
-
-static const double TENS[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
-                              1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-
-/* whole x 10^power, rounded once. */
-static int scaled(uint64_t whole, int power, double *out) {
-#ifdef __SIZEOF_INT128__
-    unsigned __int128 n = whole;
-    uint64_t fives = 1;
-    int sticky = 0, twos = power, bits;
-    for (int k = power < 0 ? -power : power; k; k--) fives *= 5;
-    if (power < 0) {
-        int up = 64 + __builtin_clzll(whole);
-        n <<= up;
-        sticky = n % fives != 0;
-        n /= fives;
-        twos -= up;
-    } else n *= fives;
-    bits = n >> 64 ? 128 - __builtin_clzll((uint64_t)(n >> 64)) : 64 - __builtin_clzll((uint64_t)n);
-    if (bits > 53) {
-        int drop = bits - 53;
-        unsigned __int128 half = (unsigned __int128)1 << (drop - 1), rest = n & ((half << 1) - 1);
-        n >>= drop;
-        if (rest > half || (rest == half && (sticky || n & 1))) n++;
-        twos += drop;
-    }
-    *out = ldexp((double)(uint64_t)n, twos);
-    return IN_ORDER;
-#else
-    (void)whole, (void)power, (void)out;
-    return ODD;
-#endif
-}
-
-/* A number in any spelling with up to 19 digits: blanks around it, a sign, an exponent. */
-static __attribute__((noinline)) int slow_number(const uint8_t *c, const uint8_t *end, double *out) {
-    uint64_t whole = 0;
-    int digits = 0, seen = 0, power = 0, minus = 0;
-    while (c < end && (*c == ' ' || *c == '\t')) c++;
-    while (c < end && (end[-1] == ' ' || end[-1] == '\t')) end--;
-    if (c < end && (*c == '-' || *c == '+')) minus = *c++ == '-';
-    for (int point = 0; c < end && (*c == '.' || (*c >= '0' && *c <= '9')); c++) {
-        if (*c == '.') {
-            if (point++) return ODD;
-            continue;
-        }
-        seen = 1;
-        digits += digits || *c != '0';
-        if (digits > 19) return ODD;
-        whole = whole * 10 + (uint64_t)(*c - '0');
-        power -= point;
-    }
-    if (!seen) return ODD;
-    if (c < end && (*c == 'e' || *c == 'E')) {
-        int exponent = 0, count = 0, down = 0;
-        if (++c < end && (*c == '-' || *c == '+')) down = *c++ == '-';
-        for (; c < end && *c >= '0' && *c <= '9' && count < 4; c++, count++) exponent = exponent * 10 + (*c - '0');
-        if (!count) return ODD;
-        power += down ? -exponent : exponent;
-    }
-    if (c != end || power > MOST_POWER || power < -MOST_POWER) return ODD;
-    if (!whole) *out = 0;
-    else if (whole <= EXACT_WHOLE && power <= 22 && power >= -22)
-        *out = power < 0 ? (double)whole / TENS[-power] : (double)whole * TENS[power];
-    else if (scaled(whole, power, out) == ODD) return ODD;
-    if (minus) *out = -*out;
-    return IN_ORDER;
-}
-
-static inline uint64_t word_at(const uint8_t *text) {
-    uint64_t word;
-    memcpy(&word, text, 8);
-    return word;
-}
-
-/* Eight bytes of 0 to 9, the first one most significant, as a number. */
-static inline uint64_t eight_digits(uint64_t v) {
-    const uint64_t low = 0x000000FF000000FFu;
-    v = v * 10 + (v >> 8);
-    return ((v & low) * 0x000F424000000064u + ((v >> 16) & low) * 0x0000271000000001u) >> 32;
-}
-
-static inline uint64_t not_digits(uint64_t v) { return ((v + 0x76 * EVERY) | v) & 0x80 * EVERY; }
-
-/* A bit in the lowest byte that holds a point; digits are from 0. */
-static inline uint64_t point_in(uint64_t v) {
-    uint64_t x = v ^ ('.' ^ '0') * EVERY;
-    return (x - EVERY) & ~x & 0x80 * EVERY;
-}
-
-/* The word without the byte at a place: those before it move there, and `first` comes in. */
-static inline uint64_t without_byte(uint64_t v, int place, uint64_t first) {
-    uint64_t below = (1ull << (8 * place)) - 1;
-    return (v & ~(below << 8 | 0xFF)) | (v & below) << 8 | first;
-}
-
-/* Digits with at most one point, up to 16 bytes, that end at a byte with 16 before it. */
-static inline int quick_number(const uint8_t *start, const uint8_t *end, double *out) {
-    int64_t minus = *start == '-', size = end - start - minus;
-    int after = 0;
-    uint64_t whole, low = word_at(end - 8) ^ '0' * EVERY;
-    if (size <= 0 || size > 16) return ODD;
-    if (size <= 8) {
-        int cut = 8 * (8 - (int)size);
-        low = low >> cut << cut;
-        uint64_t point = point_in(low);
-        if (point) {
-            int place = __builtin_ctzll(point) / 8;
-            after = 7 - place;
-            low = without_byte(low, place, 0);
-            if (size == 1) return ODD;
-        }
-        if (not_digits(low)) return ODD;
-        whole = eight_digits(low);
-    } else {
-        int cut = 8 * (16 - (int)size), place;
-        uint64_t high = (word_at(end - 16) ^ '0' * EVERY) >> cut << cut, point = point_in(high);
-        if (point) {
-            place = __builtin_ctzll(point) / 8;
-            after = 15 - place;
-            high = without_byte(high, place, 0);
-        } else if ((point = point_in(low))) {
-            place = __builtin_ctzll(point) / 8;
-            after = 7 - place;
-            low = without_byte(low, place, high >> 56);
-            high <<= 8;
-        }
-        if (not_digits(low) || not_digits(high)) return ODD;
-        whole = eight_digits(high) * 100000000u + eight_digits(low);
-        if (whole > EXACT_WHOLE) return ODD;
-    }
-    double value = (double)(int64_t)whole;
-    if (after) value /= TENS[after];
-    *out = minus ? -value : value;
-    return IN_ORDER;
 }
 
 /* Rows of a tile: cell c of row r ends at ends[r * width + c], and starts behind the end before that. */
@@ -265,106 +136,15 @@ static int read_texts(const tile *t, column *c) {
     return IN_ORDER;
 }
 
-/* The distinct texts of a column so far: slots of a hash table hold their codes plus one. */
-typedef struct {
-    uint32_t hash;
-    int32_t next; /* the code that came after this one: rows of a fleet come round after round */
-} known;
-typedef struct {
-    int32_t *slots;
-    known *texts;
-    int64_t mask, count, last;
-} words;
-
-static inline uint64_t short_word(const uint8_t *text, int64_t size) {
-    uint64_t word = 0;
-    memcpy(&word, text, (size_t)size);
-    return word;
-}
-
-static inline int same(const uint8_t *a, const uint8_t *b, int64_t size) {
-    if (size < 8) {
-        uint64_t differ = 0;
-        for (int64_t k = 0; k < size; k++) differ |= (uint64_t)(a[k] ^ b[k]);
-        return !differ;
-    }
-    for (int64_t k = 0; k < size - 8; k += 8)
-        if (word_at(a + k) != word_at(b + k)) return 0;
-    return word_at(a + size - 8) == word_at(b + size - 8);
-}
-
-static uint32_t hash_of(const uint8_t *text, int64_t size) {
-    const uint64_t odd = 0x9E3779B97F4A7C15u;
-    uint64_t sum = (uint64_t)size * odd;
-    for (; size >= 8; text += 8, size -= 8) {
-        sum = (sum ^ word_at(text)) * odd;
-        sum ^= sum >> 29;
-    }
-    sum = (sum ^ short_word(text, size)) * odd;
-    sum ^= sum >> 32;
-    return (uint32_t)(sum * odd >> 32);
-}
-
-/* Room for twice as many; 0 where there is no memory. */
-static int grow(words *w) {
-    int64_t slots = w->mask ? 2 * (w->mask + 1) : 256;
-    int32_t *larger = calloc((size_t)slots, sizeof *larger);
-    known *texts = larger ? realloc(w->texts, (size_t)slots / 2 * sizeof *texts) : NULL;
-    if (!texts) {
-        free(larger);
-        return 0;
-    }
-    for (int64_t code = 0; code < w->count; code++) {
-        int64_t at = texts[code].hash & (slots - 1);
-        while (larger[at]) at = (at + 1) & (slots - 1);
-        larger[at] = (int32_t)code + 1;
-    }
-    free(w->slots);
-    w->slots = larger, w->texts = texts, w->mask = slots - 1;
-    return 1;
-}
-
-/* The code of a text, a new one where it was not met before; -1 where that takes too long, or too much memory. */
-static int64_t code_of(words *w, column *c, const uint8_t *text, int64_t start, int64_t size) {
-    if (2 * w->count >= w->mask && !grow(w)) return -1;
-    uint32_t hash = hash_of(text + start, size);
-    int64_t at = hash & w->mask;
-    for (int64_t probe = 0; w->slots[at]; at = (at + 1) & w->mask) {
-        int32_t code = w->slots[at] - 1;
-        if (w->texts[code].hash == hash && c->lengths[code] == size && same(text + c->starts[code], text + start, size))
-            return code;
-        if (++probe > MOST_PROBES) return -1;
-    }
-    c->starts[w->count] = (int32_t)start;
-    c->lengths[w->count] = (int32_t)size;
-    w->texts[w->count] = (known){hash, (int32_t)w->count};
-    w->slots[at] = (int32_t)w->count + 1;
-    return w->count++;
-}
-
 static int read_labels(const tile *t, column *c, words *w) {
     int32_t *out = (int32_t *)c->out + t->first;
-    int64_t last = w->last;
+    w->starts = c->starts, w->lengths = c->lengths;
     for (int64_t r = 0, at = c->place; r < t->rows; r++, at += t->width) {
-        int64_t start = (int64_t)t->ends[at - 1] + 1, size = cell_end(t, at, c->place) - start;
-        const uint8_t *text = t->text + start;
-        if (w->count) {
-            int32_t next = w->texts[last].next;
-            if (c->lengths[last] == size && same(t->text + c->starts[last], text, size)) {
-                out[r] = (int32_t)last;
-                continue;
-            }
-            if (c->lengths[next] == size && same(t->text + c->starts[next], text, size)) {
-                out[r] = (int32_t)(last = next);
-                continue;
-            }
-        }
-        int64_t code = code_of(w, c, t->text, start, size);
+        int64_t start = (int64_t)t->ends[at - 1] + 1;
+        int64_t code = code_of(w, t->text, start, cell_end(t, at, c->place) - start);
         if (code < 0) return ODD;
-        w->texts[last].next = (int32_t)code;
-        out[r] = (int32_t)(last = code);
+        out[r] = (int32_t)code;
     }
-    w->last = last;
     c->count = w->count;
     return IN_ORDER;
 }

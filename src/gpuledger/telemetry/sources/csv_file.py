@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -145,20 +145,32 @@ class _Reader:
             self.wrong.append((before + row.number - skip, (row.text or "")[:SHOWN_CHARS]))
             return "skip" if len(self.wrong) <= MOST_WRONG_ROWS else "error"
 
-        return pacsv.read_csv(
-            pa.BufferReader(block.lines),
-            # Read in one thread the parser knows the number of a wrong row; two threads were no faster.
-            read_options=pacsv.ReadOptions(
-                block_size=len(block.lines) + 1, column_names=self.names, skip_rows=skip, use_threads=False
-            ),
-            parse_options=pacsv.ParseOptions(delimiter=self.separator, invalid_row_handler=on_wrong_row),
-            convert_options=pacsv.ConvertOptions(
-                include_columns=list(kinds),
-                column_types={name: _TYPES[kind] for name, kind in kinds.items()},
-                strings_can_be_null=False,
-                null_values=[""],
-            ),
-        )
+        return with_arrow(block.lines, self.separator, self.names, kinds, skip, on_wrong_row)
+
+
+def with_arrow(
+    block: memoryview,
+    separator: str,
+    names: list[str],
+    kinds: dict[str, Kind],
+    skip: int,
+    on_wrong_row: Callable[[pacsv.InvalidRow], str],
+) -> pa.Table:
+    """The rows of a block as pyarrow reads them; a fault where a column of numbers holds something else."""
+    return pacsv.read_csv(
+        pa.BufferReader(block),
+        # Read in one thread the parser knows the number of a wrong row; two threads were no faster.
+        read_options=pacsv.ReadOptions(
+            block_size=len(block) + 1, column_names=names, skip_rows=skip, use_threads=False
+        ),
+        parse_options=pacsv.ParseOptions(delimiter=separator, invalid_row_handler=on_wrong_row),
+        convert_options=pacsv.ConvertOptions(
+            include_columns=list(kinds),
+            column_types={name: _TYPES[kind] for name, kind in kinds.items()},
+            strings_can_be_null=False,
+            null_values=[""],
+        ),
+    )
 
 
 def _kinds(columns: list[str], labels: tuple[str, ...], numbers: Set[str]) -> dict[str, Kind]:
