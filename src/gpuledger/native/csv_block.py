@@ -66,8 +66,8 @@ def read(
             return None
         header, text = text[: ends[skip - 1] + 1].tobytes(), text[ends[skip - 1] + 1 :]
         returns -= header.count(b"\r\n")
-    if rows < 1 or text[:3].tobytes() == _MARK:
-        return None
+    if rows < 1 or rows * len(names) > len(text) or text[:3].tobytes() == _MARK:
+        return None  # no rows, or more than memory should be asked for: each cell ends with a byte
     made = [_Made(kind, rows) for kind in kinds.values()]
     asked = np.array([one.asked(names.index(name)) for one, name in zip(made, kinds, strict=True)], _COLUMN)
     if call("csv_read", text, len(text), ord(separator), len(names), rows, returns, asked, len(asked)) != 0:
