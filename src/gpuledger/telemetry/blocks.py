@@ -6,11 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from gpuledger.errors import FileFault
 from gpuledger.telemetry.unpacking import not_utf8, open_plain, packing
 
 # A line must fit into a block.
 BLOCK_BYTES = 16 << 20
+_NEAR_BYTES = 1 << 12
 
 
 class Span(NamedTuple):
@@ -29,15 +32,15 @@ class Block(NamedTuple):
 
 def line_blocks(path: Path, span: Span | None = None) -> Iterator[Block]:
     """The file's bytes, unpacked, in blocks of whole lines; or a span of a plain file. The last line may not end."""
-    room, held, left, start = bytearray(2 * BLOCK_BYTES), 0, 1 << 62, 0
+    room, held, left, start = np.empty(2 * BLOCK_BYTES, np.uint8), 0, 1 << 62, 0
     with open_plain(path) as stream:
         if span is not None and packing(path) is None:
             left, start = span.end - span.start, span.start
             stream.seek(start)
-        while found := stream.readinto(memoryview(room)[held : held + min(BLOCK_BYTES, left)]):
+        while found := stream.readinto(room.data[held : held + min(BLOCK_BYTES, left)]):
             left -= found
             held += found
-            end = room.rfind(b"\n", 0, held) + 1 or room.rfind(b"\r", 0, held) + 1
+            end = _end_of_lines(room.data[:held])
             if not end and held > BLOCK_BYTES:
                 raise FileFault(
                     path,
@@ -45,14 +48,14 @@ def line_blocks(path: Path, span: Span | None = None) -> Iterator[Block]:
                     hint="check the export for a missing line end",
                 )
             if end:
-                yield Block(memoryview(room)[:end], start)
+                yield Block(room.data[:end], start)
             rest, start = room[end:held], start + end
             held = len(rest)
             if held + BLOCK_BYTES > len(room):
-                room = bytearray(held + BLOCK_BYTES)
+                room = np.empty(held + BLOCK_BYTES, np.uint8)
             room[:held] = rest
     if held:
-        yield Block(memoryview(room)[:held], start)
+        yield Block(room.data[:held], start)
 
 
 def utf8_blocks(path: Path) -> Iterator[bytes]:
@@ -71,3 +74,12 @@ def check_utf8(path: Path, block: Block) -> None:
         str(block.lines, "utf-8")
     except UnicodeDecodeError as error:
         raise not_utf8(path, block.start + error.start) from error
+
+
+def _end_of_lines(text: memoryview) -> int:
+    """Behind the last line feed, or where there is none the last carriage return; 0 without either."""
+    near = bytes(text[-_NEAR_BYTES:])
+    if b"\n" in near:
+        return len(text) - len(near) + near.rindex(b"\n") + 1
+    whole = bytes(text)
+    return whole.rfind(b"\n") + 1 or whole.rfind(b"\r") + 1
