@@ -19,7 +19,7 @@ export PYTHONDONTWRITEBYTECODE :=
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
-$(STAMP): pyproject.toml $(LOCK) hatch_build.py src/gpuledger/native/kernels.c
+$(STAMP): pyproject.toml $(LOCK) hatch_build.py $(wildcard src/gpuledger/native/*.[ch])
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "gpuledger needs Python 3.11 or newer; try: make PYTHON=python3.12"; exit 2; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check "$$(grep -o '^uv==[^ ]*' $(LOCK))"

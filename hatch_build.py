@@ -19,7 +19,7 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOM = Path("src/gpuledger/native")
-SOURCE, LIBRARY = ROOM / "kernels.c", ROOM / "_kernels.so"
+SOURCES, LIBRARY = (ROOM / "kernels.c", ROOM / "csv_block.c"), ROOM / "_kernels.so"
 # No fused multiply-add and no fast math: the digits are those of numpy. Neither paths nor a build id: the same bytes.
 FLAGS = (
     "-O3", "-std=gnu11", "-fPIC", "-shared", "-s", "-ffile-prefix-map=.=",
@@ -53,7 +53,7 @@ def _compiled(root: Path, *, must: bool) -> bool:
         return False
     more = LINUX if sys.platform.startswith("linux") else ()
     aside = LIBRARY.with_suffix(f".{os.getpid()}")
-    command = [*compiler, *FLAGS, *more, "-o", str(aside), str(SOURCE), "-lm"]
+    command = [*compiler, *FLAGS, *more, "-o", str(aside), *map(str, SOURCES), "-lm"]
     try:
         done = subprocess.run(command, cwd=root, check=False, capture_output=True, text=True)  # noqa: S603
         failed = done.stderr if done.returncode or not (root / aside).is_file() else None

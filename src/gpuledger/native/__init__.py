@@ -1,1 +1,1 @@
-"""Which sums over many rows run as compiled code where it was built, and what do they say in numpy?"""
+"""Which sums over many rows, and which blocks of CSV, run as compiled code where it was built?"""

@@ -1,7 +1,7 @@
 """Where is the compiled library, and does it fit this version?
 
-`hatch_build.py` compiles `kernels.c` when the package is built or installed from source and a C compiler is there.
-Without the library everything runs in numpy, with the same digits.
+`hatch_build.py` compiles the C files here when the package is built or installed from source and a C compiler is there.
+Without the library everything runs in numpy and pyarrow, with the same digits.
 """
 
 from __future__ import annotations

@@ -194,6 +194,9 @@ class StampReader:
             ms = _utc_ms(when)
             return ms, ms, Fault.NONE
         self.zoneless = True
+        if self._zone is dt.UTC:
+            ms = _utc_ms(when.replace(tzinfo=dt.UTC))
+            return ms, ms, Fault.NONE
         early, late = (when.replace(tzinfo=self._zone, fold=fold) for fold in (0, 1))
         first, later = _utc_ms(early), _utc_ms(late)
         if first == later:

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import csv
 from collections import Counter
-from collections.abc import Iterator, Set
+from collections.abc import Callable, Iterator, Set
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from gpuledger.errors import FileFault
+from gpuledger.native.csv_block import Kind, look, read
+from gpuledger.telemetry.blocks import Block, Span, check_utf8, line_blocks
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
 from gpuledger.telemetry.unpacking import not_utf8, open_plain, open_text, packing, unreadable
 
-# A line must fit into a block.
-BLOCK_BYTES = 16 << 20
+LOOK_BYTES = 1 << 20
 HEADER_CHARS = 1 << 17
 MOST_WRONG_ROWS = 1_000_000
 SHOWN_CHARS = 80
+_TYPES = {
+    Kind.NUMBERS: pa.float64(),
+    Kind.LABELS: pa.dictionary(pa.int32(), pa.string()),
+    Kind.TEXTS: pa.string(),
+}
 _SEPARATORS = ",;\t|"
 _IN_TEXT = bytes([*b"\t\r\n", *range(32, 256)])
 
@@ -51,13 +56,6 @@ class CsvSource:
         if repeated:
             raise FileFault(path, f"two columns are called {repeated[0]!r}", hint="rename one of them")
         return _opened(path, names, separator, Span(0, path.stat().st_size), comments + 1)
-
-
-class Span(NamedTuple):
-    """Bytes of a file; the header is in the first."""
-
-    start: int
-    end: int
 
 
 def _opened(path: Path, names: list[str], separator: str, span: Span, above: int) -> Opened:
@@ -90,10 +88,14 @@ def _spans(path: Path, parts: int, above: int) -> list[Span]:
 
 
 @lru_cache(maxsize=64)
-def _quoted(path: Path, size: int, _changed_ns: int) -> bool:
+def _quoted(path: Path, _size: int, _changed_ns: int) -> bool:
     """Whether there is a quotation mark in a file: within two of them a line end does not end a row."""
-    with path.open("rb") as file:
-        return any(b'"' in file.read(BLOCK_BYTES) for _ in range(0, size, BLOCK_BYTES))
+    room = bytearray(LOOK_BYTES)
+    with path.open("rb", buffering=0) as file:
+        while found := file.readinto(room):
+            if room.find(b'"', 0, found) >= 0:
+                return True
+    return False
 
 
 class _Reader:
@@ -111,16 +113,16 @@ class _Reader:
         numbers = self.opened.numbers.difference(labels) if self.opened is not None else frozenset[str]()
         before, skip = 0, self.above if self.span.start == 0 else 0
         try:
-            for block in text_blocks(self.path, self.span):
+            for block in line_blocks(self.path, self.span):
                 known_wrong = len(self.wrong)
                 try:
-                    table = self._table(block, columns, labels, numbers, before, skip)
+                    table = self._table(block, _kinds(columns, labels, numbers), before, skip)
                 except pa.ArrowInvalid:
                     if not numbers:
                         raise
                     del self.wrong[known_wrong:]
                     numbers = frozenset()
-                    table = self._table(block, columns, labels, numbers, before, skip)
+                    table = self._table(block, _kinds(columns, labels, numbers), before, skip)
                 before += table.num_rows + len(self.wrong) - known_wrong
                 skip = 0
                 yield from (batch for batch in table.combine_chunks().to_batches() if batch.num_rows)
@@ -129,65 +131,50 @@ class _Reader:
         except OSError as error:
             raise unreadable(self.path, error) from error
 
-    def _table(
-        self, block: bytes, columns: list[str], labels: tuple[str, ...], numbers: Set[str], before: int, skip: int
-    ) -> pa.Table:
-        label_type = pa.dictionary(pa.int32(), pa.string())
-        types = {c: label_type if c in labels else pa.float64() if c in numbers else pa.string() for c in columns}
-        cells = pacsv.ConvertOptions(
-            include_columns=columns, column_types=types, strings_can_be_null=False, null_values=[""]
-        )
+    def _table(self, block: Block, kinds: dict[str, Kind], before: int, skip: int) -> pa.Table:
+        """The rows of a block, by compiled code where all of them are in order, else by pyarrow."""
+        seen = look(block.lines)
+        if seen is None or not seen.ascii:
+            check_utf8(self.path, block)
+        if seen is not None:
+            table = read(block.lines, seen, self.separator, self.names, kinds, skip)
+            if table is not None:
+                return table
 
         def on_wrong_row(row: pacsv.InvalidRow) -> str:
             self.wrong.append((before + row.number - skip, (row.text or "")[:SHOWN_CHARS]))
             return "skip" if len(self.wrong) <= MOST_WRONG_ROWS else "error"
 
-        return pacsv.read_csv(
-            pa.BufferReader(block),
-            # Read in one thread the parser knows the number of a wrong row; two threads were no faster.
-            read_options=pacsv.ReadOptions(
-                block_size=len(block) + 1, column_names=self.names, skip_rows=skip, use_threads=False
-            ),
-            parse_options=pacsv.ParseOptions(delimiter=self.separator, invalid_row_handler=on_wrong_row),
-            convert_options=cells,
-        )
+        return with_arrow(block.lines, self.separator, self.names, kinds, skip, on_wrong_row)
 
 
-def text_blocks(path: Path, span: Span | None = None) -> Iterator[bytes]:
-    """The file's bytes, unpacked, in blocks of whole lines, as long as they are UTF-8; or a span of a plain file.
-
-    Arrow would look at the encoding of the cells it is asked for only, and cannot report a row it cannot decode.
-    """
-    rest, left, start = b"", 1 << 62, 0
-    with open_plain(path) as stream:
-        if span is not None and packing(path) is None:
-            left, start = span.end - span.start, span.start
-            stream.seek(start)
-        while block := stream.read(min(BLOCK_BYTES, left)):
-            left -= len(block)
-            block = rest + block
-            end = block.rfind(b"\n") + 1 or block.rfind(b"\r") + 1
-            if not end and len(block) > BLOCK_BYTES:
-                raise FileFault(
-                    path,
-                    f"a line is longer than {BLOCK_BYTES >> 20} MiB",
-                    hint="check the export for a missing line end",
-                )
-            whole, rest = block[:end], block[end:]
-            if whole:
-                yield _utf8(path, whole, start)
-                start += len(whole)
-    if rest:
-        yield _utf8(path, rest, start)
+def with_arrow(
+    block: memoryview,
+    separator: str,
+    names: list[str],
+    kinds: dict[str, Kind],
+    skip: int,
+    on_wrong_row: Callable[[pacsv.InvalidRow], str],
+) -> pa.Table:
+    """The rows of a block as pyarrow reads them; a fault where a column of numbers holds something else."""
+    return pacsv.read_csv(
+        pa.BufferReader(block),
+        # Read in one thread the parser knows the number of a wrong row; two threads were no faster.
+        read_options=pacsv.ReadOptions(
+            block_size=len(block) + 1, column_names=names, skip_rows=skip, use_threads=False
+        ),
+        parse_options=pacsv.ParseOptions(delimiter=separator, invalid_row_handler=on_wrong_row),
+        convert_options=pacsv.ConvertOptions(
+            include_columns=list(kinds),
+            column_types={name: _TYPES[kind] for name, kind in kinds.items()},
+            strings_can_be_null=False,
+            null_values=[""],
+        ),
+    )
 
 
-def _utf8(path: Path, block: bytes, start: int) -> bytes:
-    """The block, if it is UTF-8; else a fault that names the line."""
-    try:
-        block.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise not_utf8(path, start + error.start) from error
-    return block
+def _kinds(columns: list[str], labels: tuple[str, ...], numbers: Set[str]) -> dict[str, Kind]:
+    return {c: Kind.LABELS if c in labels else Kind.NUMBERS if c in numbers else Kind.TEXTS for c in columns}
 
 
 def _names(path: Path, header: str, separator: str) -> list[str]:

@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from gpuledger.errors import FileFault
+from gpuledger.telemetry.blocks import utf8_blocks
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
-from gpuledger.telemetry.sources.csv_file import SHOWN_CHARS, text_blocks
+from gpuledger.telemetry.sources.csv_file import SHOWN_CHARS
 from gpuledger.telemetry.tool_logs import layout, read, without_asking
 from gpuledger.telemetry.unpacking import text_lines, unreadable
 
@@ -113,7 +114,7 @@ def _batches(
     types = dict.fromkeys(names, pa.string())
     try:
         header, lines = b"", 0
-        for whole in text_blocks(path):
+        for whole in utf8_blocks(path):
             header = header or whole[: whole.find(b"\n") + 1]
             block = whole.replace(header, b"")  # it comes again where a shell repeats the query
             if any(mark in block for mark in _HEADER_MARKS):
