@@ -10,14 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 from typing import Generic, TypeVar
 
 import msgspec
 
 from gpuledger.lake.processes import Progress, T
 from gpuledger.lake.sorting.runs import Handed
-from gpuledger.lake.taking import Piece, Taken
+from gpuledger.lake.taking import Piece, Taken, Taker
 
+# What all processes together hold of rows until their day is complete; more is spilled.
+MEMORY_BYTES = 1 << 30
 # What finishing a row takes, in terms of what taking it does.
 _FINISHING = 0.7
 
@@ -100,3 +103,18 @@ class ByDay(Generic[T, F]):
 
     task: Callable[[Group, Sequence[Group]], T]
     work: Callable[[T, Progress], F]
+
+
+def take_by_day(
+    pieces: Sequence[Piece], days: Sequence[int], taker: Taker, folder: Path, finish: Callable[[int], None]
+) -> dict[int, Taken]:
+    """Take pieces, which come by falling time, and finish each of these days once all of its rows are there."""
+    taken, waiting = dict[int, Taken](), sorted(days)
+    for piece in pieces:
+        assert piece.days is not None
+        while waiting and waiting[-1] > piece.days[1]:
+            finish(waiting.pop())
+        taken[piece.number] = taker.take(piece, folder / f"{piece.number}.log")
+    while waiting:
+        finish(waiting.pop())
+    return taken

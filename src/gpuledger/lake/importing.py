@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from gpuledger.errors import InputError, LakeError, let_go
-from gpuledger.lake.by_day import ByDay, F, Group, grouped
+from gpuledger.lake.by_day import MEMORY_BYTES, ByDay, F, Group, grouped
 from gpuledger.lake.clocks import ahead_note, check_store_clock, latest_ms
 from gpuledger.lake.copies import may_copy
 from gpuledger.lake.engines.choosing import in_use
@@ -27,7 +27,7 @@ from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.runs import moved
 from gpuledger.lake.stores.path import place_of
 from gpuledger.lake.taking import Piece, Reading, Taken, Taker, TakeTask, is_by_index, one_host_notes, take_piece
-from gpuledger.lake.writing import DayTask, DayWritten, Place, write_day, write_from
+from gpuledger.lake.writing import DayTask, DayWritten, GroupTask, Place, write_day, write_from, write_group
 from gpuledger.telemetry.date_order import joined
 from gpuledger.telemetry.finding import Found, Strangers, as_the_user_names_them, find_files
 from gpuledger.telemetry.labels import Used, label_notes
@@ -76,10 +76,14 @@ def import_files(
         raise InputError("no file was named", hint="gpuledger import FILE... --lake DIR")
     fresh = lake.store.is_new()
     try:
-        with lake.staging() as folder, Import(lake, folder, Reading(zone, mapping, given), progress, processes) as job:
-            job.take(wanted)
-            with lake.locked():
-                return job.finish()
+        reading = Reading(zone, mapping, given)
+        for by_day in (True, False):
+            with lake.staging() as folder, Import(lake, folder, reading, progress, processes) as job:
+                early = job.take(wanted, ByDay(job.group_task, write_group) if by_day else None)
+                with lake.locked():
+                    if done := job.finish([day for group in early for day in group.days]):
+                        return done
+        raise RuntimeError("an import that looks at the lake under its lock cannot be overtaken")
     except BaseException:
         if fresh and not lake.exists():
             lake.store.undo_new()
@@ -99,8 +103,8 @@ class Import:
         self.rejects = Rejects(folder / "rejects.csv")
         self.places: list[Place] = []
         self.names: dict[str, str] = {}
-        self.closed_before = lake.manifest().closed_before
-        closed_ms = day_start_ms(self.closed_before) if self.closed_before else 0
+        self.manifest = lake.manifest()
+        closed_ms = day_start_ms(self.manifest.closed_before) if self.manifest.closed_before else 0
         self.reading = msgspec.structs.replace(reading, closed_ms=closed_ms, latest_ms=latest_ms())
         self.newest_ms = 0
         self.by_index: list[tuple[str, tuple[int, int]]] = []
@@ -129,6 +133,13 @@ class Import:
             self._runner = self.engine.runner(several, (self.desk.seen_by_all(), *files.values()))
         done = dict(self._runner.run(work, tasks, self.progress))
         return [done[number] for number in sorted(done)]
+
+    def group_task(self, group: Group, groups: Sequence[Group]) -> GroupTask:
+        """The task of taking some pieces and writing their days; days the lake has already are left to `finish`."""
+        places = [Place(p.number, self.names.get(p.path, p.path), p.before) for p in group.pieces]
+        days = [day for day in group.whole if not self.manifest.of_day(utc_day(day * MS_PER_DAY))]
+        where = everywhere(self.lake.root), everywhere(self.folder)
+        return GroupTask(*where, group.pieces, days, places, self.reading, MEMORY_BYTES // len(groups))
 
     def take(self, wanted: Iterable[str | Path], by_day: ByDay[T, F] | None = None) -> list[F]:
         """Read all files, folders, patterns and addresses into the sorter; what was done with days that were finished
@@ -218,17 +229,19 @@ class Import:
         fresh = (f"{Path(name).name}: {note}" for note in notes)
         self.result.notes += [note for note in fresh if note not in self.result.notes]
 
-    def finish(self) -> ImportResult:
-        """Sort, compare with the lake, write, commit."""
+    def finish(self, early: Sequence[DayWritten] = ()) -> ImportResult | None:
+        """Sort, compare with the lake, write, commit; None where the lake meanwhile got a day written `early`."""
         self.lake.sweep()
         manifest = self.lake.manifest()
-        if manifest.closed_before != self.closed_before:
+        if manifest.closed_before != self.manifest.closed_before:
             raise LakeError(
                 f"{self.lake.root}: days were closed while this import ran", hint="run the same import again"
             )
         check_store_clock(self.lake, self.folder, self.newest_ms)
+        if any(manifest.of_day(done.part.day) for done in early):
+            return None
         staged: list[tuple[Path, Part]] = []
-        for done in self._written(manifest):
+        for done in sorted([*early, *self._written(manifest)], key=lambda written: written.part.day):
             self.result.rows_added += done.added
             self.result.rows_duplicate += done.duplicates
             self.result.rows_spread += done.spread
@@ -274,13 +287,7 @@ class Import:
             yield msgspec.structs.replace(day, rejects=log)
 
     def _keep_rejects(self, number: int) -> None:
-        if self.rejects.total:
-            target = self.lake.root / "rejects" / f"rejects-{number:08d}.csv"
-            while target.exists():
-                number += 1
-                target = target.with_name(f"rejects-{number:08d}.csv")
-            self.lake.store.add([(self.rejects.file, target)])
-            self.result.rejects_file = str(target)
+        self.result.rejects_file = self.rejects.keep(self.lake, number)
         if self.rejects.total > self.rejects.listed:
             self.result.notes.append(
                 f"{self.rejects.total:,} rows were rejected; the file of rejected rows lists {self.rejects.listed:,}"

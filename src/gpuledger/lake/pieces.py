@@ -26,9 +26,10 @@ def pieces_of(files: Sequence[Path], reading: Reading) -> list[Piece]:
         groups = opened.groups if may_cut else None
         if groups is not None and (ends_ms := groups.ends_ms(_time_of(file, opened, reading))):
             for first, last in _runs_of_groups(groups.rows, ends_ms):
-                rows, ends = sum(groups.rows[first : last + 1]), ends_ms[first : last + 1]
+                before, rows = sum(groups.rows[:first]), sum(groups.rows[first : last + 1])
+                ends = ends_ms[first : last + 1]
                 days = min(low for low, _ in ends) // MS_PER_DAY, max(high for _, high in ends) // MS_PER_DAY
-                pieces.append(Piece(str(file), len(pieces), groups=(first, last), days=days, rows=rows))
+                pieces.append(Piece(str(file), len(pieces), 0, 1, (first, last), days, rows, before))
             continue
         rows = opened.rows_expected or file.stat().st_size // _ROW_BYTES
         parts = max(1, round(rows / PIECE_ROWS)) if opened.cut is not None and may_cut else 1

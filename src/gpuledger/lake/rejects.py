@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from gpuledger.errors import FileFault
 from gpuledger.lake.clocks import Ahead
+from gpuledger.lake.layout import Lake
 from gpuledger.lake.rows import groups
 from gpuledger.lake.sorting.order import ARRIVAL, device_codes, series_codes
 from gpuledger.plain_text import csv_cell
@@ -111,6 +112,17 @@ class Rejects:
         self._rows.append((source, row, reason, column, value))
         if len(self._rows) >= _LOGGED:
             self.flush()
+
+    def keep(self, lake: Lake, number: int) -> str | None:
+        """Keep the list in the lake, under this number or the next that is free; where it lies."""
+        if not self.total:
+            return None
+        target = lake.root / "rejects" / f"rejects-{number:08d}.csv"
+        while target.exists():
+            number += 1
+            target = target.with_name(f"rejects-{number:08d}.csv")
+        lake.store.add([(self.file, target)])
+        return str(target)
 
     def flush(self) -> None:
         """Write what is waiting."""

@@ -62,7 +62,7 @@ class Piece(msgspec.Struct, frozen=True):
     """Rows to take: the `part`th of `parts` pieces of a file, as the `number`th of all pieces.
 
     `groups`: where the file consists of groups of rows, the first and the last to take. `days`: the first and last day
-    that rows may be of, as the file says; None: any. `rows`: about how many.
+    that rows may be of, as the file says; None: any. `rows`: about how many, after `before` others of the file.
     """
 
     path: str
@@ -72,6 +72,7 @@ class Piece(msgspec.Struct, frozen=True):
     groups: tuple[int, int] | None = None
     days: tuple[int, int] | None = None
     rows: int = 0
+    before: int = 0
 
 
 NO_TIME = (1 << 62, 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import tempfile
 from bisect import bisect_right
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpuledger.lake import rejects as why
+from gpuledger.lake.by_day import Finished, take_by_day
 from gpuledger.lake.handing import desk
 from gpuledger.lake.holding import rows_held
 from gpuledger.lake.layout import Lake, Part
@@ -24,7 +26,7 @@ from gpuledger.lake.rows import Settled, settle
 from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.order import device_codes
 from gpuledger.lake.sorting.runs import Handed, moved
-from gpuledger.lake.taking import PIECE_BITS
+from gpuledger.lake.taking import PIECE_BITS, Piece, Reading, Taker
 from gpuledger.telemetry import schema
 
 
@@ -61,6 +63,39 @@ class DayWritten(msgspec.Struct, frozen=True):
     spread: int
     repeats: int
     rejects: str
+
+
+class GroupTask(msgspec.Struct, frozen=True):
+    """Pieces of files to take, by falling time, and the days, new to the lake, to write once they are complete."""
+
+    lake: str
+    folder: str
+    pieces: list[Piece]
+    days: list[int]
+    places: list[Place]
+    reading: Reading
+    memory_bytes: int
+
+
+class GroupWritten(Finished, frozen=True, kw_only=True):
+    """What became of a group of pieces: the days that were written."""
+
+    days: list[DayWritten]
+
+
+def write_group(task: GroupTask, progress: Progress) -> GroupWritten:
+    """Take pieces of files by falling time; each day is written as soon as all of its rows are there."""
+    folder = Path(tempfile.mkdtemp(prefix="group-", dir=task.folder))
+    sorter, days = DaySorter(folder, memory_bytes=task.memory_bytes), list[DayWritten]()
+
+    def finish(day: int) -> None:
+        if sorter.holds(day):
+            today = DayTask(task.lake, str(folder), day, (), task.places)
+            days.append(write_from(sorter, today, progress))
+            sorter.drop(day)
+
+    taken = take_by_day(task.pieces, task.days, Taker(sorter, task.reading, progress), folder, finish)
+    return GroupWritten(taken=taken, handed=sorter.hand_over(), days=days)
 
 
 def write_day(task: DayTask, progress: Progress) -> DayWritten:

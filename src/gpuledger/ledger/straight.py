@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 
 from gpuledger.catalog.thresholds import Thresholds
-from gpuledger.lake.by_day import ByDay, Finished, Group, finishable
+from gpuledger.lake.by_day import MEMORY_BYTES, ByDay, Finished, Group, finishable, take_by_day
 from gpuledger.lake.engines.engine import everywhere
 from gpuledger.lake.importing import Import, ImportResult, import_files
 from gpuledger.lake.layout import Lake
@@ -26,7 +26,7 @@ from gpuledger.lake.processes import Progress
 from gpuledger.lake.rows import drop_repeats, without_conflicts
 from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.runs import Handed
-from gpuledger.lake.taking import Piece, Reading, Taken, Taker
+from gpuledger.lake.taking import Piece, Reading, Taker
 from gpuledger.ledger.day_writer import TABLES, DayWriter
 from gpuledger.ledger.facts import rules_of_the_moment
 from gpuledger.ledger.measures import unrecorded
@@ -36,8 +36,6 @@ from gpuledger.ledger.store import Ledger, PostedDay
 from gpuledger.units import MS_PER_DAY, utc_day
 
 _ROWS = 1 << 19
-# What all processes together hold of rows until their day is complete; more is spilled.
-MEMORY_BYTES = 1 << 30
 
 
 class GroupTask(msgspec.Struct, frozen=True):
@@ -187,30 +185,22 @@ def post_group(task: GroupTask, progress: Progress) -> GroupPosted:
     folder = Path(tempfile.mkdtemp(prefix="group-", dir=task.folder))
     sorter = DaySorter(folder, memory_bytes=task.memory_bytes)
     taker, poster = Taker(sorter, task.reading, progress), _Poster(task.limits, progress)
-    taken, samples, firsts = dict[int, Taken](), dict[int, int](), Firsts()
-    waiting = sorted(task.days)
+    samples, firsts = dict[int, int](), Firsts()
 
-    def finish(after: int) -> None:
-        """Post the days after this one."""
-        while waiting and waiting[-1] > after:
-            day = waiting.pop()
-            if day + 1 not in firsts:
-                firsts[day + 1] = _first_samples(sorter, day + 1)
-            without = unrecorded(frozenset(sorter.spoken()))
+    def finish(day: int) -> None:
+        if day + 1 not in firsts:
+            firsts[day + 1] = _first_samples(sorter, day + 1)
+        firsts[day], without = {}, unrecorded(frozenset(sorter.spoken()))
+        if sorter.holds(day):
             with _day_writer(task.lake, day, 0, without) as writer:
-                firsts[day] = {}
                 for table in sorter.chunks(day):
                     firsts[day] |= poster.post(writer, day, table, firsts[day + 1])
             samples[day] = writer.samples
             sorter.drop(day)
-            if day + 1 not in task.firsts_of:
-                del firsts[day + 1]
+        if day + 1 not in task.firsts_of:
+            del firsts[day + 1]
 
-    for piece in task.pieces:
-        assert piece.days is not None
-        finish(piece.days[1])
-        taken[piece.number] = taker.take(piece, folder / f"{piece.number}.log")
-    finish(-1)
+    taken = take_by_day(task.pieces, task.days, taker, folder, finish)
     told = {day: firsts[day] for day in task.firsts_of}
     posted = SharePosted(samples, poster.conflicts, poster.duplicates)
     return GroupPosted(taken=taken, handed=sorter.hand_over(), posted=posted, firsts=told)

@@ -123,6 +123,11 @@ class DaySorter:
         self._close_run()
         return sorted({p.slice.day for p in self._pieces()})
 
+    def holds(self, day: int) -> bool:
+        """Whether there is a row of a day."""
+        self._close_run()
+        return any(piece.slice.day == day for piece in self._pieces())
+
     def rows_of_days(self) -> dict[int, int]:
         """How many rows each day has."""
         found: dict[int, int] = defaultdict(int)
