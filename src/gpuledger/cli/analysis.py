@@ -87,10 +87,12 @@ def books(
     screen: Screen,
     stages: Stages,
     tables: Sequence[Path],
+    *,
+    owners: bool = True,
 ) -> Iterator[Lake]:
     """The lake, its ledger brought up to date; or, where files are named, the books of these files alone.
 
-    `tables`: job tables that say who held the GPUs of the files.
+    `tables`: job tables that say who held the GPUs of the files; `owners`: whether the statement is of some owners.
     """
     from gpuledger.lake.layout import Lake
 
@@ -102,13 +104,10 @@ def books(
         stages.post(lake, limits)
         yield lake
         return
-    from gpuledger.ledger.straight import Jobs, books_of
+    from gpuledger.ledger.of_files import Jobs, books_of
 
-    cut = any(name in chosen for name in ("since", "until", "last"))
-    with books_of(files, limits, reading(), Bars(stages), cut=cut, jobs=Jobs(tuple(tables), zone_named())) as (
-        lake,
-        found,
-    ):
+    cut, jobs = any(name in chosen for name in ("since", "until", "last")), Jobs(tuple(tables), zone_named())
+    with books_of(files, limits, reading(), Bars(stages), cut=cut, jobs=jobs, owners=owners) as (lake, found):
         for note in found.notes:
             screen.say(f"note: {note}", err=True)
         if found.rows_rejected:

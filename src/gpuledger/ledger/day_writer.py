@@ -37,13 +37,15 @@ class DayWriter:
         without: frozenset[str] = frozenset(),
         *,
         lasting: bool = True,
+        left_out: frozenset[str] = frozenset(),
     ) -> None:
         """`without`: columns of lines that are zero throughout; readers take what a file lacks as zero.
 
-        `lasting`: whether the books outlive this run, so that their files must be safe on the disk.
+        `lasting`: whether the books outlive this run, so that their files must be safe on the disk. `left_out`: tables
+        that nobody will read.
         """
         self._without, self._store, own = without, ledger.lake.store, secrets.token_hex(8)
-        self._lasting = lasting
+        self._lasting, self._left_out = lasting, left_out
         self._places = {name: ledger.file(day, generation, name, piece) for name in (*_WRITTEN, HOURS)}
         # Written aside: where a task runs twice, each has files of its own, and the last to be whole stays.
         asides = {name: self._store.aside(place) for name, place in self._places.items()}
@@ -51,6 +53,7 @@ class DayWriter:
         self._waiting: dict[str, list[pa.Table]] = {name: [] for name in _WRITTEN}
         self._writers: dict[str, ParquetFileWriter] = {}
         self._hours: list[pa.Table] = []
+        self._of_hours: list[pa.Table] | None = None
         self.samples = 0
 
     def __enter__(self) -> DayWriter:
@@ -64,16 +67,25 @@ class DayWriter:
             self.samples += int(pc.sum(table["samples"]).as_py() or 0)
             self.add(DAYS, fold_days(table))
             self.add(GPU_HOURS, gpu_hours.of_lines(table))
+            self._of_hours = [*(self._of_hours or ()), table]
+            if sum(t.num_rows for t in self._of_hours) >= GROUP_ROWS:
+                self._add_hours()
+        if name in self._left_out:
+            return
         waiting = self._waiting[name]
         waiting.append(table)
         if name not in self._writers or sum(t.num_rows for t in waiting) >= GROUP_ROWS:
             self._flush(name)
 
+    def _add_hours(self) -> None:
+        """Add lines up by hour."""
+        if self._of_hours:
+            self._hours.append(fleet_hours.of_lines(pa.concat_tables(self._of_hours)))
+            self._of_hours = []
+
     def _flush(self, name: str) -> None:
         tables = self._waiting[name]
         rests = name not in self._writers and sum(t.num_rows for t in tables) < GROUP_ROWS
-        if name == "lines" and not rests:
-            self._hours.append(fleet_hours.of_lines(pa.concat_tables(tables)))
         if name in ("lines", DAYS, GPU_HOURS):
             tables = [lines.as_written(t, self._without) for t in tables]
         table = pa.concat_tables(tables).unify_dictionaries()
@@ -112,9 +124,9 @@ class DayWriter:
                 self._flush(name)
             writer.close()
         made = list(self._writers)
-        if "lines" in self._writers:
-            hours = self._hours or [fleet_hours.of_lines(lines.coded_schema().empty_table())]
-            found = fleet_hours.together(pa.concat_tables(hours))
+        if self._of_hours is not None:
+            self._add_hours()
+            found = fleet_hours.together(pa.concat_tables(self._hours))
             write_parquet(fleet_hours.as_written(found), self._files[HOURS], compression="lz4", store_schema=False)
             made.append(HOURS)
         if self._lasting:

@@ -172,13 +172,15 @@ class Ledger:
                     writer.add(name, table)
         self.commit(posted)
 
-    def commit(self, posted: PostedDay) -> None:
-        """Make a day's files, already written, part of the books. Call inside the lake's lock."""
-        keep = [d for d in self.manifest().days if d.day != posted.day]
-        after = LedgerManifest(LEDGER_VERSION, tuple(sorted([*keep, posted], key=lambda d: d.day)))
+    def commit(self, *posted: PostedDay) -> None:
+        """Make the files of days, already written, part of the books. Call inside the lake's lock."""
+        fresh = {d.day: d for d in posted}
+        days = {d.day: d for d in self.manifest().days} | fresh
+        after = LedgerManifest(LEDGER_VERSION, tuple(days[day] for day in sorted(days)))
         content = msgspec.json.format(msgspec.json.encode(after), indent=1)
         self.lake.store.swap(self.root / "manifest.json", content)
-        self.sweep(posted)
+        for day in fresh.values():
+            self.sweep(day)
 
     def sweep(self, posted: PostedDay) -> None:
         """Delete files of a day that were replaced long enough ago for no reader to be at them."""

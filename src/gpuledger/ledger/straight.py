@@ -19,7 +19,7 @@ import pyarrow as pa
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.lake.by_day import MEMORY_BYTES, ByDay, Finished, Group, finishable, take_by_day
 from gpuledger.lake.engines.engine import everywhere
-from gpuledger.lake.importing import Import, ImportResult, import_files
+from gpuledger.lake.importing import Import, ImportResult
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import first_of
 from gpuledger.lake.processes import Progress
@@ -36,6 +36,8 @@ from gpuledger.ledger.store import Ledger, PostedDay
 from gpuledger.units import MS_PER_DAY, utc_day
 
 _ROWS = 1 << 19
+# Tables for statements of some owners.
+BY_OWNER = frozenset({"lines", "pods"})
 
 
 class GroupTask(msgspec.Struct, frozen=True):
@@ -51,6 +53,7 @@ class GroupTask(msgspec.Struct, frozen=True):
     firsts_of: list[int]
     reading: Reading
     limits: Thresholds
+    left_out: frozenset[str]
     memory_bytes: int
 
 
@@ -82,63 +85,10 @@ class ShareTask(msgspec.Struct, frozen=True):
     days: list[int]
     piece: int
     limits: Thresholds
+    left_out: frozenset[str]
     said: list[str]
     firsts: Firsts
     handed: Handed | None = None
-
-
-class Jobs(msgspec.Struct, frozen=True):
-    """Job tables that say who held the GPUs. `zone`: of their times that carry none; None: such a table is refused."""
-
-    tables: tuple[Path, ...] = ()
-    zone: str | None = None
-
-
-NO_JOBS = Jobs()
-
-
-@contextmanager
-def books_of(
-    files: Sequence[str | Path],
-    limits: Thresholds,
-    reading: Reading,
-    progress: Progress = lambda _stage, _rows: None,
-    *,
-    cut: bool = False,
-    jobs: Jobs = NO_JOBS,
-) -> Iterator[tuple[Lake, ImportResult]]:
-    """The books of some files for as long as they are needed, and what reading the files found.
-
-    `cut`: a window will cut hours, which are then posted again from samples, so samples are kept meanwhile. So they are
-    with `jobs`: who held a GPU may depend on the others of its host.
-    """
-    with tempfile.TemporaryDirectory(prefix="gpuledger-") as folder:
-        lake = Lake(folder)
-        if cut or jobs.tables:
-            yield lake, _by_a_lake(lake, files, limits, reading, progress, jobs)
-        else:
-            yield lake, post_files(lake, files, limits, reading, progress)
-
-
-def _by_a_lake(
-    lake: Lake, files: Sequence[str | Path], limits: Thresholds, reading: Reading, progress: Progress, jobs: Jobs
-) -> ImportResult:
-    """Import the files and post them as a lake of samples is; what that takes is not loaded before."""
-    from gpuledger.lake.jobs.adding import add_jobs
-    from gpuledger.lake.jobs.reading import read_jobs
-    from gpuledger.ledger.engine import post_lake
-    from gpuledger.ledger.jobs.counts import words_of
-    from gpuledger.ledger.jobs.joining import owners_of
-
-    for table in jobs.tables:  # before the samples, which may take long
-        read_jobs(table, jobs.zone)
-    found = import_files(
-        lake, files, zone=reading.zone, mapping=reading.mapping, given=reading.given, progress=progress
-    )
-    added = add_jobs(lake, jobs.tables, zone=jobs.zone) if jobs.tables else None
-    post_lake(lake, limits, lambda rows: progress("post", rows))
-    found.notes += [] if added is None else [*added.notes, *words_of(owners_of(lake).joined)]
-    return found
 
 
 def post_files(
@@ -148,15 +98,16 @@ def post_files(
     reading: Reading | None = None,
     progress: Progress = lambda _stage, _rows: None,
     processes: int | None = None,
+    left_out: frozenset[str] = frozenset(),
 ) -> ImportResult:
-    """Make the books of some files in a lake that has no samples."""
+    """Make the books of some files in a lake that has no samples. `left_out`: tables that nobody will read."""
     wanted = msgspec.structs.replace(reading or Reading(), only=COLUMNS)
     with lake.staging() as folder, Import(lake, folder, wanted, progress, processes) as job:
-        early = job.take(files, ByDay(partial(_group_task, job, limits), post_group))
+        early = job.take(files, ByDay(partial(_group_task, job, limits, left_out), post_group))
         left = job.sorter.days()
         rows = sum(job.sorter.rows_of_days().values())
         firsts = {day: firsts for group in early for day, firsts in group.firsts.items()}
-        late = _posted(job, limits, left, firsts, job.at_once(rows)) if left else []
+        late = _posted(job, limits, left, firsts, left_out, job.at_once(rows)) if left else []
         done = [*(group.posted for group in early), *late]
         days = sorted({*left, *(day for group in early for day in group.posted.samples)})
         with lake.locked():
@@ -173,11 +124,13 @@ def post_files(
         return result
 
 
-def _group_task(job: Import, limits: Thresholds, group: Group, groups: Sequence[Group]) -> GroupTask:
+def _group_task(
+    job: Import, limits: Thresholds, left_out: frozenset[str], group: Group, groups: Sequence[Group]
+) -> GroupTask:
     where = everywhere(job.lake.root), everywhere(job.folder)
     days = finishable(group, groups)
     asked = [day for day in days if day - 1 not in days]
-    return GroupTask(*where, group.pieces, days, asked, job.reading, limits, MEMORY_BYTES // len(groups))
+    return GroupTask(*where, group.pieces, days, asked, job.reading, limits, left_out, MEMORY_BYTES // len(groups))
 
 
 def post_group(task: GroupTask, progress: Progress) -> GroupPosted:
@@ -192,7 +145,7 @@ def post_group(task: GroupTask, progress: Progress) -> GroupPosted:
             firsts[day + 1] = _first_samples(sorter, day + 1)
         firsts[day], without = {}, unrecorded(frozenset(sorter.spoken()))
         if sorter.holds(day):
-            with _day_writer(task.lake, day, 0, without) as writer:
+            with _day_writer(task, day, 0, without) as writer:
                 for table in sorter.chunks(day):
                     firsts[day] |= poster.post(writer, day, table, firsts[day + 1])
             samples[day] = writer.samples
@@ -219,8 +172,9 @@ def _edges(kept: pa.Table) -> dict[str, Edge]:
 
 
 @contextmanager
-def _day_writer(lake: str, day: int, piece: int, without: frozenset[str]) -> Iterator[DayWriter]:
-    with DayWriter(Ledger(Lake(lake)), utc_day(day * MS_PER_DAY), 1, piece, without, lasting=False) as writer:
+def _day_writer(task: GroupTask | ShareTask, day: int, piece: int, without: frozenset[str]) -> Iterator[DayWriter]:
+    ledger, name = Ledger(Lake(task.lake)), utc_day(day * MS_PER_DAY)
+    with DayWriter(ledger, name, 1, piece, without, lasting=False, left_out=task.left_out) as writer:
         for name, empty in empty_tables().items():
             writer.add(name, empty)
         yield writer
@@ -247,11 +201,16 @@ class _Poster:
         return _edges(kept)
 
 
-def _posted(job: Import, limits: Thresholds, days: list[int], firsts: Firsts, several: int) -> list[SharePosted]:
+def _posted(
+    job: Import, limits: Thresholds, days: list[int], firsts: Firsts, left_out: frozenset[str], several: int
+) -> list[SharePosted]:
     sorter, where = job.sorter, (everywhere(job.lake.root), everywhere(job.folder))
     said = sorted(sorter.spoken())
     shares = sorter.devices(several) if several > 1 else [("", "\U0010ffff")]
-    tasks = [ShareTask(*where, first, last, days, n, limits, said, firsts) for n, (first, last) in enumerate(shares)]
+    tasks = [
+        ShareTask(*where, first, last, days, n, limits, left_out, said, firsts)
+        for n, (first, last) in enumerate(shares)
+    ]
     if several <= 1:
         return [_post_share(sorter, task, job.progress) for task in tasks]
     sorter.hand_over()
@@ -270,7 +229,7 @@ def post_share(task: ShareTask, progress: Progress) -> SharePosted:
 def _post_share(sorter: DaySorter, task: ShareTask, progress: Progress) -> SharePosted:
     without, poster = unrecorded(frozenset(task.said)), _Poster(task.limits, progress)
     with ExitStack() as stack:
-        writers = {day: stack.enter_context(_day_writer(task.lake, day, task.piece, without)) for day in task.days}
+        writers = {day: stack.enter_context(_day_writer(task, day, task.piece, without)) for day in task.days}
         for history in sorter.histories(task.first, task.last, _ROWS):
             later, edges = -1, dict[str, Edge]()
             for day, table in history:
@@ -284,7 +243,9 @@ def _commit(lake: Lake, limits: Thresholds, early: Sequence[SharePosted], late: 
     ledger, rules = Ledger(lake), rules_of_the_moment(limits)
     days = [(day, [group]) for group in early for day in group.samples]
     days += [(day, list(late)) for day in (late[0].samples if late else ())]
-    for day, done in sorted(days, key=lambda found: found[0]):
+    posted = []
+    for day, done in days:
         samples, conflicts = sum(d.samples[day] for d in done), sum(d.conflicts.get(day, 0) for d in done)
-        posted = PostedDay(utc_day(day * MS_PER_DAY), 1, (), (), samples, conflicts, rules, samples_kept=False)
-        ledger.commit(posted.written(len(done)))
+        noted = PostedDay(utc_day(day * MS_PER_DAY), 1, (), (), samples, conflicts, rules, samples_kept=False)
+        posted.append(noted.written(len(done)))
+    ledger.commit(*posted)

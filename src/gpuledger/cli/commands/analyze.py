@@ -64,8 +64,9 @@ def command(
     from gpuledger.efficiency.statement import to_json
     from gpuledger.ledger.read.window import scope_of
 
-    limits = load_thresholds(thresholds_file)
-    with screen.stages() as stages, books(lake_dir, files, reading, chosen, limits, screen, stages, tables) as lake:
+    limits, given = load_thresholds(thresholds_file), (lake_dir, files, reading, chosen)
+    owners = bool(chosen) or by is not None
+    with screen.stages() as stages, books(*given, limits, screen, stages, tables, owners=owners) as lake:
         statement = efficiency_statement(
             lake,
             scope_of(lake, **chosen),
