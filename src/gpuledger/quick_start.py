@@ -130,7 +130,7 @@ def end_now(code: int) -> NoReturn:
 
     Python would free every object and library one by one: 10 ms for memory that the system takes back as a whole.
     """
-    atexit._run_exitfuncs()
+    atexit._run_exitfuncs()  # noqa: SLF001  (what Python itself calls; it has no other name)
     with suppress(AttributeError, OSError, ValueError):  # no output, one that takes nothing more, or a closed one
         sys.stdout.flush()
     os._exit(code)

@@ -15,7 +15,6 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -49,8 +48,7 @@ _HEADER = re.compile(r"\s*\[+\s*([^\[\]#]+?)\s*\]+")
 _KEY = re.compile(r"\s*([^=#]+?)\s*=")
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """The user's file as it was read; without one `file` is None and `sections` is empty."""
 
     file: Path | None
@@ -66,8 +64,7 @@ class Settings:
         return convert(dict(self.section(name)), kind, str(self.file), name)
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(msgspec.Struct, frozen=True):
     """One setting in force. `origin` is the file it comes from."""
 
     name: str

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from gpuledger.catalog.thresholds import Thresholds
@@ -29,15 +29,14 @@ _HALF_HOUR_MS = 1_800_000
 _LABELS = ("gpu_model", "tensor_precision", "namespace", "state")
 
 
-@dataclass(frozen=True)
-class HourGroups:
+class HourGroups(msgspec.Struct, frozen=True):
     """One place for each period (start and length), model, precision, namespace and state, in that order."""
 
-    period: list[Period] = field(default_factory=list)
-    model: list[str | None] = field(default_factory=list)
-    precision: list[str | None] = field(default_factory=list)
-    namespace: list[str | None] = field(default_factory=list)
-    sums: dict[str, np.ndarray] = field(default_factory=dict)
+    period: list[Period] = msgspec.field(default_factory=list)
+    model: list[str | None] = msgspec.field(default_factory=list)
+    precision: list[str | None] = msgspec.field(default_factory=list)
+    namespace: list[str | None] = msgspec.field(default_factory=list)
+    sums: dict[str, np.ndarray] = msgspec.field(default_factory=dict)
 
 
 def _groups(fleet: Iterable[Rows], names: Mapping[str, Names]) -> HourGroups:
@@ -114,14 +113,13 @@ def _one_row_each(rows: Rows) -> Rows:
     return first | {name: made[id(rows[name])] for name in _SUMS}
 
 
-@dataclass
-class HourSums:
+class HourSums(msgspec.Struct):
     """What is gathered over the lines: rows by period, time by cell of the plane, and sums by period and kind."""
 
-    periods: dict[Period, defaultdict[str, float]] = field(default_factory=dict)
-    plane: np.ndarray = field(default_factory=lambda: np.zeros(BINS * BINS))
-    groups: HourGroups = field(default_factory=HourGroups)
-    boards: list[np.ndarray] = field(default_factory=list)
+    periods: dict[Period, defaultdict[str, float]] = msgspec.field(default_factory=dict)
+    plane: np.ndarray = msgspec.field(default_factory=lambda: np.zeros(BINS * BINS))
+    groups: HourGroups = msgspec.field(default_factory=HourGroups)
+    boards: list[np.ndarray] = msgspec.field(default_factory=list)
 
 
 def gather(

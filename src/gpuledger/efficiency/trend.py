@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+import msgspec
 import numpy as np
 
 from gpuledger.efficiency.statement import Direction, HourRow, Trend
@@ -71,8 +71,7 @@ MIN_FREEDOM = 2
 MAX_CORRELATION = 0.99
 
 
-@dataclass(frozen=True)
-class _Fit:
+class _Fit(msgspec.Struct, frozen=True):
     """A line or a step: what it leaves unexplained, and how many independent readings the residuals are worth."""
 
     residual_ss: float

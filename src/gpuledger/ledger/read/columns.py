@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,8 +25,7 @@ _Read = tuple[pa.Table, Rows]
 _AHEAD = 2
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """Labels and numbers to read; `maybe` are numbers that may be NULL. What an older file lacks is 0 or NULL."""
 
     labels: Mapping[str, Names]
