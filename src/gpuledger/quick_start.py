@@ -101,9 +101,12 @@ class _Masked:
 
 
 def without_extras() -> AbstractContextManager[None]:
-    """Arrow loads its clients of cloud storage with its Parquet reader; it asks of every array whether it is masked."""
+    """Arrow loads its clients of cloud storage with its Parquet reader. Arrow and numpy ask of an array whether it is
+    masked: none is, unless somebody loads what makes such arrays.
+    """
     clients = ("pyarrow._azurefs", "pyarrow._gcsfs", "pyarrow._hdfs", "pyarrow._s3fs")
-    return _without({"numpy.ma": {"MaskedArray": _Masked}, **dict.fromkeys(clients)})
+    masked = {"MaskedArray": _Masked, "is_masked": lambda _array: False}
+    return _without({"numpy.ma": masked, **dict.fromkeys(clients)})
 
 
 _MMAP_FROM, _TRIM_ABOVE = -3, -1  # as malloc.h names them

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -45,7 +44,7 @@ class _Gpus(files.Catalog[Gpu]):
         return quick or super().find(name, extra_dir)
 
 
-def _read(file: Traversable | Path) -> Iterator[tuple[str, str, Gpu]]:
+def _read(file: Path) -> Iterator[tuple[str, str, Gpu]]:
     gpu = _read_gpu(cast("Path", file))
     yield "key", gpu.key, gpu
 
