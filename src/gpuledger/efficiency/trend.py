@@ -48,10 +48,9 @@ def critical(freedom: int, p: float = 0.05) -> float:
     low, high = 0.0, 1.0
     while two_sided_p(high, freedom) > p and high < 1e9:
         low, high = high, high * 2
-    for _ in range(80):
-        middle = (low + high) / 2
+    while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if two_sided_p(middle, freedom) > p else (low, middle)
-    return (low + high) / 2
+    return middle
 
 
 SERIES = ("gpu_util_pct", "rfu_power_pct", "efficiency_gap_pp", "realized_power_tflops")
