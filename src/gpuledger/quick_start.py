@@ -25,7 +25,9 @@ class _StandIn(ModuleType):
                 finder.instead.pop(self.__name__, None)
         if sys.modules.get(self.__name__) is self:
             del sys.modules[self.__name__]
-        return getattr(importlib.import_module(self.__name__), name)
+        real = importlib.import_module(self.__name__)
+        vars(self).update(vars(real))  # for whoever imported this one before
+        return getattr(real, name)
 
 
 class _Spared:
