@@ -16,7 +16,7 @@ sys.argv = ["gpuledger", *sys.argv[1:]]
 from gpuledger.cli import main
 main()
 names = ("MIMALLOC_PURGE_DELAY", "OPENBLAS_NUM_THREADS")
-print(json.dumps([gc.get_threshold()[0], *map(os.environ.get, names), gc.get_freeze_count() > 0]))
+print(json.dumps([gc.get_threshold()[0], *map(os.environ.get, names)]))
 """
 
 
@@ -30,8 +30,8 @@ def _set_up(command: str, **given: str) -> list[object]:
 
 
 def test_commands_of_our_own_keep_memory_and_those_of_users_are_left_alone():
-    assert _set_up("analyze") == [150_000, "-1", "1", True]
-    assert _set_up("record") == [_default_threshold(), None, None, False]
+    assert _set_up("analyze") == [150_000, "-1", "1"]
+    assert _set_up("record") == [_default_threshold(), None, None]
 
 
 def test_threads_that_the_user_set_stay():
@@ -69,3 +69,74 @@ assert again is NumpyDocString
 
 def test_arrow_works_without_its_help_texts():
     subprocess.run([sys.executable, "-c", HELP], check=True)
+
+
+LEAN = """
+import sys
+from gpuledger.quick_start import without_extras, without_help_texts, without_pandas
+with without_pandas(), without_help_texts(), without_extras():
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet
+    assert pa.array(np.arange(3)).to_pylist() == [0, 1, 2] and np.unique([2, 1, 2]).tolist() == [1, 2]
+    spared = {"numpy._typing._char_codes", "numpy.ma.core", "pyarrow._s3fs", "pandas"} & set(sys.modules)
+    assert not spared, spared
+    masked = np.ma.masked_array([1, 2], [True, False])
+    assert "numpy.ma.core" in sys.modules, "what is used is the real one"
+    assert pa.array(masked).to_pylist() == [None, 2] and np.ma.is_masked(masked)
+    import numpy.typing
+    assert numpy.typing.NDArray[np.int64].__origin__ is np.ndarray
+import pandas
+import numpy._core._add_newdocs
+assert "numpy._typing._char_codes" in sys.modules
+"""
+
+
+def test_what_is_spared_is_there_once_it_is_used():
+    subprocess.run([sys.executable, "-c", LEAN], check=True)
+
+
+PARTS = """
+from gpuledger.quick_start import without_extras, without_help_texts
+with without_help_texts(), without_extras():
+    import numpy
+    import numpy.ma
+    import numpy.ma.core
+    from numpy._typing import ArrayLike, _array_like
+    assert numpy.ma.core.MaskedArray(1) is not None and ArrayLike and _array_like
+    from numpy.ma import masked_array
+    assert numpy.ma.MaskedArray is numpy.ma.core.MaskedArray
+"""
+
+
+def test_parts_of_what_is_spared_can_be_imported():
+    subprocess.run([sys.executable, "-c", PARTS], check=True)
+
+
+END = """
+import atexit, sys
+from gpuledger.quick_start import end_now
+atexit.register(print, "last", end="")
+print("said, ", end="")
+{before}
+end_now(3)
+"""
+
+
+def test_a_process_that_ends_at_once_has_said_all_and_cleaned_up():
+    done = subprocess.run([sys.executable, "-c", END.format(before="")], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (3, "said, last", "")
+
+
+def test_a_process_without_output_ends_too():
+    code = END.format(before="sys.stdout = None")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (3, "")
+
+
+def test_the_program_ends_with_the_exit_code_of_its_command(tmp_path):
+    for command, code in ((["analyze", "nothing.parquet"], 2), (["synth", "--help"], 0), (["import", "--help"], 0)):
+        run = [sys.executable, "-m", "gpuledger", *command]
+        done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+        assert done.stdout if code == 0 else done.stderr

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Iterator
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import IO, Any
 
@@ -36,13 +35,13 @@ def most_bytes(mib: int = DOCUMENT_MIB) -> int:
     return int(text) << 20
 
 
-def read_whole(file: Traversable | Path, mib: int = DOCUMENT_MIB) -> bytes:
+def read_whole(file: Path, mib: int = DOCUMENT_MIB) -> bytes:
     """All bytes of a file; refused where they are more than may be held."""
     with file.open("rb") as stream:
         return whole(stream, str(file), mib)
 
 
-def read_text(file: Traversable | Path, encoding: str = "utf-8", mib: int = SETTINGS_MIB) -> str:
+def read_text(file: Path, encoding: str = "utf-8", mib: int = SETTINGS_MIB) -> str:
     """All text of a file, with any line ends as line feeds; refused where it is more than may be held."""
     return read_whole(file, mib).decode(encoding).replace("\r\n", "\n").replace("\r", "\n")
 

@@ -2,37 +2,76 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 
-class _NoPandas:
-    """Finds no pandas."""
+class _StandIn(ModuleType):
+    """A module of which next to nothing is used; once more of it is wanted, the real one takes its place."""
 
-    def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
-        """Hide pandas; leave every other name to the usual finders."""
-        if name == "pandas":
-            raise ImportError("gpuledger does without pandas")
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # asked for by whatever imports it
+            raise AttributeError(name)
+        for finder in sys.meta_path:
+            if isinstance(finder, _Spared):
+                finder.instead.pop(self.__name__, None)
+        if sys.modules.get(self.__name__) is self:
+            del sys.modules[self.__name__]
+        real = importlib.import_module(self.__name__)
+        vars(self).update(vars(real))  # for whoever imported this one before
+        return getattr(real, name)
+
+
+class _Spared:
+    """Finds modules that are not worth loading: by name, what stands in for each; None hides it."""
+
+    def __init__(self, instead: dict[str, dict[str, object] | None]) -> None:
+        self.instead = instead
+
+    def find_spec(self, name: str, path: Sequence[str] | None = None, _target: object = None) -> ModuleSpec | None:
+        """Answer for these modules; leave every other name to the usual finders."""
+        if name not in self.instead:
+            return None
+        if self.instead[name] is None:
+            raise ImportError(f"gpuledger does without {name}")
+        spec = ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+        spec.submodule_search_locations = [f"{folder}/{name.rpartition('.')[2]}" for folder in path or ()]
+        return spec
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The module that stands in."""
+        return _StandIn(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Give it what is used of it."""
+        vars(module).update(self.instead[module.__name__] or {})
 
 
 @contextmanager
-def without_pandas() -> Iterator[None]:
-    """Arrow imports pandas wherever it is installed; whoever has no use for it would wait half a second."""
-    finder = _NoPandas()
+def _without(instead: dict[str, dict[str, object] | None]) -> Iterator[None]:
+    """What is imported in the meantime does without these modules; what is imported later finds them."""
+    finder = _Spared(dict(instead))
     sys.meta_path.insert(0, finder)
     try:
         yield
     finally:
         sys.meta_path.remove(finder)
+        for name in instead:
+            if isinstance(sys.modules.get(name), _StandIn):
+                del sys.modules[name]
 
 
-_HELP = "pyarrow.vendored.docscrape"
+def without_pandas() -> AbstractContextManager[None]:
+    """Arrow imports pandas wherever it is installed; whoever has no use for it would wait half a second."""
+    return _without({"pandas": None})
 
 
 class _NoHelp(dict[str, list[str]]):
@@ -45,25 +84,31 @@ class _NoHelp(dict[str, list[str]]):
         return []
 
 
-def _real_help(name: str) -> Any:
-    """What else Arrow may want of the module that takes help texts apart."""
-    sys.modules.pop(_HELP, None)
-    return getattr(importlib.import_module(_HELP), name)
+def without_help_texts() -> AbstractContextManager[None]:
+    """Arrow and numpy take help texts apart when they are loaded, and numpy lists its types for checkers of code:
+    a third of what loading both takes.
+    """
+    return _without(
+        {
+            "pyarrow.vendored.docscrape": {"NumpyDocString": _NoHelp},
+            "numpy._core._add_newdocs": {},
+            "numpy._core._add_newdocs_scalars": {},
+            "numpy._typing": {"NDArray": list},  # of linear algebra, which says what its functions return
+        }
+    )
 
 
-@contextmanager
-def without_help_texts() -> Iterator[None]:
-    """Arrow takes the help texts of its options apart when it is loaded: half of what loading its functions takes."""
-    if _HELP in sys.modules:
-        yield
-        return
-    module = ModuleType(_HELP)
-    vars(module).update(NumpyDocString=_NoHelp, __getattr__=_real_help)
-    sys.modules[_HELP] = module
-    try:
-        yield
-    finally:
-        sys.modules.pop(_HELP, None)
+class _Masked:
+    """No array is one of these."""
+
+
+def without_extras() -> AbstractContextManager[None]:
+    """Arrow loads its clients of cloud storage with its Parquet reader. Arrow and numpy ask of an array whether it is
+    masked: none is, unless somebody loads what makes such arrays.
+    """
+    clients = ("pyarrow._azurefs", "pyarrow._gcsfs", "pyarrow._hdfs", "pyarrow._s3fs")
+    masked = {"MaskedArray": _Masked, "is_masked": lambda _array: False}
+    return _without({"numpy.ma": masked, **dict.fromkeys(clients)})
 
 
 _MMAP_FROM, _TRIM_ABOVE = -3, -1  # as malloc.h names them
@@ -83,6 +128,17 @@ def leave_as_is() -> None:
     to the system as a whole.
     """
     gc.freeze()
+
+
+def end_now(code: int) -> NoReturn:
+    """End the process without taking apart what it holds, once what waits for its end is done.
+
+    Python would free every object and library one by one: 10 ms for memory that the system takes back as a whole.
+    """
+    atexit._run_exitfuncs()  # noqa: SLF001  (what Python itself calls; it has no other name)
+    with suppress(AttributeError, OSError, ValueError):  # no output, one that takes nothing more, or a closed one
+        sys.stdout.flush()
+    os._exit(code)
 
 
 def keep_memory() -> None:

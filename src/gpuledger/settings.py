@@ -15,10 +15,8 @@ import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib import resources
-from importlib.resources.abc import Traversable
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
@@ -33,7 +31,6 @@ FoundBy = Literal["given", "environment", "folder", "user", "none"]
 FILE = "gpuledger.toml"
 VARIABLE = "GPULEDGER_CONFIG"
 VERSION = 1
-# The sections of the file, and what each is about.
 SECTIONS = {
     "classes": "efficiency classes, utilization bands, idle rule and targets",
     "advice": "when each kind of advice applies",
@@ -49,8 +46,7 @@ _HEADER = re.compile(r"\s*\[+\s*([^\[\]#]+?)\s*\]+")
 _KEY = re.compile(r"\s*([^=#]+?)\s*=")
 
 
-@dataclass(frozen=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """The user's file as it was read; without one `file` is None and `sections` is empty."""
 
     file: Path | None
@@ -66,8 +62,7 @@ class Settings:
         return convert(dict(self.section(name)), kind, str(self.file), name)
 
 
-@dataclass(frozen=True)
-class Value:
+class Value(msgspec.Struct, frozen=True):
     """One setting in force. `origin` is the file it comes from."""
 
     name: str
@@ -186,7 +181,7 @@ class Layer(msgspec.Struct, Generic[T], frozen=True):
 
 @cache
 def _read_shipped(package: str, file: str) -> dict[str, Any]:
-    return read_toml(resources.files(package).joinpath("data", file))
+    return read_toml(data_dir(package, "data", file))
 
 
 def _over(shipped: Any, own: Any, file: Path | None, path: tuple[str, ...]) -> Any:
@@ -246,7 +241,12 @@ def _parts(dotted: str) -> list[str]:
     return [part.strip().strip("\"'") for part in dotted.split(".")]
 
 
-def read_toml(file: Traversable | Path) -> dict[str, Any]:
+def data_dir(package: str, *parts: str) -> Path:
+    """A folder of data files shipped inside `package`."""
+    return Path(import_module(package).__path__[0], *parts)
+
+
+def read_toml(file: Path) -> dict[str, Any]:
     """A TOML file as plain data."""
     try:
         text = read_text(file)

@@ -648,11 +648,12 @@ def peak(*args, cwd):
     """How a command ended, and the most memory it held, in MB."""
     # Not ru_maxrss: that counts what the process held before it became this program, which is all of the test runner.
     code = (
-        "import runpy, sys; sys.argv[0] = 'gpuledger'\n"
-        "try: runpy.run_module('gpuledger', run_name='__main__')\n"
-        "finally:\n"
-        "  status = open('/proc/self/status').read()\n"
-        "  print(int(status.partition('VmHWM:')[2].split()[0]) // 1024, file=sys.stderr)"
+        "import sys; sys.argv[0] = 'gpuledger'\n"
+        "from gpuledger.cli import main\n"
+        "code = main()\n"
+        "status = open('/proc/self/status').read()\n"
+        "print(int(status.partition('VmHWM:')[2].split()[0]) // 1024, file=sys.stderr)\n"
+        "sys.exit(code)"
     )
     command = [sys.executable, "-c", code, *map(str, args)]
     ended = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=300)

@@ -14,6 +14,14 @@ NOT_FOR_JSON = (
     "gpuledger.cost.user_settings", "gpuledger.cost.inventories", "gpuledger.lake.jobs.adding",
     "gpuledger.lake.jobs.reading", "gpuledger.ledger.engine", "gpuledger.ledger.day", "gpuledger.telemetry.series",
     "gpuledger.telemetry.sources.metric_text", "gpuledger.telemetry.sources.zeus",
+    "gpuledger.telemetry.sources.csv_file", "gpuledger.telemetry.servers", "pyarrow.csv", "pyarrow._s3fs",
+    "pyarrow._azurefs", "pyarrow._gcsfs", "numpy._typing", "numpy.ma", "numpy._core._add_newdocs", "zoneinfo",
+    "importlib.resources", "http",
+)  # fmt: skip
+NOT_FOR_IMPORT = (
+    "pandas", "altair", "pydoc", "email", "http", "gpuledger.lake.jobs", "gpuledger.ledger.jobs.joining",
+    "gpuledger.telemetry.servers.web", "gpuledger.telemetry.servers.prometheus", "gpuledger.telemetry.sources.csv_file",
+    "pyarrow._s3fs", "numpy._typing", "numpy.ma", "zoneinfo",
 )  # fmt: skip
 NOT_FOR_TEXT = tuple(name for name in NOT_FOR_JSON if name not in {"rich", "gpuledger.report"})
 NOT_FOR_A_WORKER = (
@@ -54,6 +62,12 @@ def test_analyze_on_the_terminal_loads_what_it_needs(fleet_parquet):
     names, _ = loaded("cli", "analyze", str(fleet_parquet))
     assert "gpuledger.report.documents.efficiency" in names
     assert among(NOT_FOR_TEXT, names) == []
+
+
+def test_import_loads_what_it_needs(fleet_parquet, tmp_path):
+    names, _ = loaded("cli", "import", str(fleet_parquet), "--lake", str(tmp_path / "lake"))
+    assert "gpuledger.lake.writing" in names
+    assert among(NOT_FOR_IMPORT, names) == []
 
 
 def test_a_worker_loads_what_it_needs():

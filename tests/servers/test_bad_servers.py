@@ -18,7 +18,8 @@ from gpuledger.cli.app import run
 from gpuledger.errors import FileFault, InputError, ServerFault
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.pulling import pull
-from gpuledger.telemetry.servers.prometheus import Prometheus, api_root, is_server, one_of
+from gpuledger.telemetry.servers.address import api_root, is_server
+from gpuledger.telemetry.servers.prometheus import Prometheus, one_of
 from gpuledger.telemetry.servers.web import Access, Web
 from gpuledger.units import utc
 

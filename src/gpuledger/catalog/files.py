@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Generic, Protocol, TypeVar
@@ -15,7 +13,7 @@ import msgspec
 
 from gpuledger import bounds
 from gpuledger.errors import FactError, FileFault, UnknownName, map_os_error, nearest
-from gpuledger.settings import NESTED, convert, parse_toml, read_toml
+from gpuledger.settings import NESTED, convert, data_dir, parse_toml, read_toml
 from gpuledger.units import Unknown
 
 __all__ = ["Fact", "convert", "data_dir", "load_toml", "parse_json", "parse_toml"]
@@ -34,17 +32,12 @@ class Fact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     note: str = ""
 
 
-def data_dir(package: str, *parts: str) -> Traversable:
-    """A folder of data files shipped inside `package`."""
-    return resources.files(package).joinpath(*parts)
-
-
-def load_toml(file: Traversable | Path, kind: type[T]) -> T:
+def load_toml(file: Path, kind: type[T]) -> T:
     """The file as a validated struct; an error names the file, the field and the value."""
     return convert(read_toml(file), kind, str(file))
 
 
-def read_text(file: Traversable | Path, doing: str) -> str:
+def read_text(file: Path, doing: str) -> str:
     """The text of a file; `doing` says what failed where it cannot be read."""
     try:
         return bounds.read_text(file, "utf-8-sig", bounds.DOCUMENT_MIB)
@@ -85,7 +78,7 @@ class Entry(Protocol):
 
 
 E = TypeVar("E", bound=Entry)
-Read = Callable[[Traversable | Path], Iterable[tuple[str, str, E]]]
+Read = Callable[[Path], Iterable[tuple[str, str, E]]]
 
 
 def fold(name: str) -> str:
@@ -100,7 +93,7 @@ class Catalog(Generic[E]):
     name that is there twice. `more`: what else a person may give instead of a name.
     """
 
-    def __init__(self, kind: str, folder: Traversable, read: Read[E], twice: str, more: str = "") -> None:
+    def __init__(self, kind: str, folder: Path, read: Read[E], twice: str, more: str = "") -> None:
         self._kind, self._folder, self._read, self._twice, self._more = kind, folder, read, twice, more
         self._loaded: dict[Path | None, tuple[Mapping[str, E], Mapping[str, E]]] = {}
 
@@ -135,7 +128,7 @@ class Catalog(Generic[E]):
             self._loaded[extra_dir] = MappingProxyType(by_name), MappingProxyType(_by_spelling(entries.values()))
         return self._loaded[extra_dir]
 
-    def _entries(self, folder: Traversable | Path) -> dict[str, tuple[str, E]]:
+    def _entries(self, folder: Path) -> dict[str, tuple[str, E]]:
         found: dict[str, tuple[str, E]] = {}
         for file in toml_files(folder, f"read {self._kind} files"):
             for field, name, entry in self._read(file):
@@ -145,7 +138,7 @@ class Catalog(Generic[E]):
         return found
 
 
-def toml_files(folder: Traversable | Path, doing: str) -> list[Traversable | Path]:
+def toml_files(folder: Path, doing: str) -> list[Path]:
     """The *.toml files of a folder, by name."""
     try:
         return sorted((f for f in folder.iterdir() if f.name.endswith(".toml")), key=lambda f: f.name)

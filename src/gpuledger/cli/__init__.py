@@ -6,10 +6,27 @@ the words. screen and showing print an answer, options has what commands share, 
 
 from __future__ import annotations
 
-__all__ = ["main"]
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+__all__ = ["main", "program"]
 
 # Commands that run nothing of the user's in this process.
 _OWN_WORK = frozenset({"analyze", "ask", "audit", "demo", "import", "jobs", "prices", "tidy"})
+
+
+def program() -> NoReturn:
+    """Be the program `gpuledger`: run the command named on the command line, and end with its exit code."""
+    import sys
+
+    code = main()
+    if _is_own_work(sys.argv):
+        from gpuledger.quick_start import end_now
+
+        end_now(code)
+    sys.exit(code)
 
 
 def main() -> int:
@@ -18,11 +35,15 @@ def main() -> int:
     import warnings
 
     warnings.showwarning = _warn
-    if sys.argv[1:2] and sys.argv[1] in _OWN_WORK:
+    if _is_own_work(sys.argv):
         return _own_work()
     from gpuledger.cli.app import run
 
     return run()
+
+
+def _is_own_work(argv: list[str]) -> bool:
+    return len(argv) > 1 and argv[1] in _OWN_WORK
 
 
 def _own_work() -> int:
@@ -31,12 +52,10 @@ def _own_work() -> int:
     quick_start.collect_seldom()
     quick_start.keep_memory()
     quick_start.calculate_alone()
-    with quick_start.without_pandas(), quick_start.without_help_texts():
+    with quick_start.without_pandas(), quick_start.without_help_texts(), quick_start.without_extras():
         from gpuledger.cli.app import run
 
-        code = run()
-    quick_start.leave_as_is()
-    return code
+        return run()
 
 
 def _warn(message: Warning | str, *_where: object, **_more: object) -> None:

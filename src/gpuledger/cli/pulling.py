@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 import signal
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from gpuledger.cli.options import PATH, Command, Pause
 from gpuledger.cli.screen import Screen
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from gpuledger.telemetry.mapping import Given
 
 
-@dataclass(frozen=True)
-class ServerWishes:
+class ServerWishes(msgspec.Struct, frozen=True):
     """What the options say about servers."""
 
     since: int | None
@@ -84,7 +83,7 @@ def server_options(command: Command) -> Command:
     @click.option("--ca", type=PATH, metavar="FILE", help="Server: certificate authority to trust (PEM).")
     @functools.wraps(command)
     def inner(**given: Any) -> Any:
-        names = ServerWishes.__dataclass_fields__
+        names = ServerWishes.__struct_fields__
         wishes = ServerWishes(**{name: given.pop(name) for name in names})
         return command(wishes=wishes, **given)
 
@@ -94,7 +93,8 @@ def server_options(command: Command) -> Command:
 def pull_from(screen: Screen, lake: Lake, address: str, wishes: ServerWishes, said: Given) -> ImportResult:
     """Import from a server; with --follow until the user stops it."""
     from gpuledger.lake.pulling import pull
-    from gpuledger.telemetry.servers.prometheus import Prometheus, api_root
+    from gpuledger.telemetry.servers.address import api_root
+    from gpuledger.telemetry.servers.prometheus import Prometheus
     from gpuledger.telemetry.servers.web import Access, Web
 
     def waiting(seconds: float, why: str) -> None:

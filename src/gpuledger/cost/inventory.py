@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from functools import cached_property
-from importlib.resources.abc import Traversable
 from itertools import pairwise
 from pathlib import Path
 
@@ -79,7 +78,7 @@ def demo_inventory() -> Inventory:
     return replace(shipped, path="the demo's own inventory")
 
 
-def read_inventory(file: str | Path | Traversable) -> Inventory:
+def read_inventory(file: str | Path) -> Inventory:
     """A file of paid devices, checked whole; an error names file, row, field and value, and what to do."""
     source = Path(file) if isinstance(file, str) else file
     try:

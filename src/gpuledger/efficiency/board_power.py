@@ -8,8 +8,8 @@ where all dies of the board are together.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from gpuledger.ledger.read.adding import distinct
@@ -71,8 +71,7 @@ def shared_by_dies(found: AccountSums, sums: Mapping[str, np.ndarray]) -> dict[s
     return out
 
 
-@dataclass(frozen=True)
-class DieBoards:
+class DieBoards(msgspec.Struct, frozen=True):
     """By account the board its die is of (-1: it is a board or a slice), and by board how many dies it has."""
 
     board: np.ndarray

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from gpuledger.efficiency.means import LEVELS, Accounts, Groups, in_order
@@ -20,16 +20,14 @@ _NO_SHARE = Unknown("the share of the board this MIG instance holds is unknown")
 _ROUNDING = 1e-5  # shares are recorded in whole ppm
 
 
-@dataclass(frozen=True)
-class Column:
+class Column(msgspec.Struct, frozen=True):
     """A figure by device: NaN and a reason where it is unknown."""
 
     values: np.ndarray
     unknown: Mapping[int, Unknown]
 
 
-@dataclass(frozen=True)
-class Capacities:
+class Capacities(msgspec.Struct, frozen=True):
     """By device what it is, and its TFLOPS. Realized figures are means over the window; counters low, middle, high.
 
     `share` is the share of the board a device holds while it is seen, and `seen_tflops` what it can achieve then.

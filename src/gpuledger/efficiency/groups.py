@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import pairwise
 
 import msgspec
 import numpy as np
@@ -187,26 +188,26 @@ def owner_rows(accounts: Accounts, by: By, team_of: TeamOf) -> tuple[GroupRow, .
 
 def _series(by_hour: HourGroups) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Hours (since 1970) and mean utilization in percent, by namespace; folded days have none."""
-    sums: dict[str, dict[int, tuple[float, float]]] = {}
-    columns = (by_hour.sums[c].tolist() for c in ("util_ppm_ms", "util_ms") if by_hour.sums)
-    for name, (hour_ms, grain_ms), part, known_ms in zip(by_hour.namespace, by_hour.period, *columns, strict=True):
-        if known_ms and grain_ms == MS_PER_HOUR:
-            hours = sums.setdefault(namespace_name(name), {})
-            before = hours.get(hour_ms, (0.0, 0.0))
-            hours[hour_ms] = (before[0] + part, before[1] + known_ms)
-    out = {}
-    for name, hours in sums.items():
-        means = [100 * part / PPM / known_ms for part, known_ms in hours.values()]
-        out[name] = (np.array(list(hours)) // MS_PER_HOUR, np.array(means))
-    return out
+    if not by_hour.sums or not (known := (by_hour.sums["util_ms"] > 0) & ~by_hour.folded).any():
+        return {}
+    texts = {text: namespace_name(text) for text in set(by_hour.namespace)}
+    numbers = {name: i for i, name in enumerate(dict.fromkeys(texts.values()))}
+    space = np.array([numbers[texts[text]] for text in by_hour.namespace])[known]
+    hour = by_hour.hour[known]
+    low, size = int(hour.min()), int(hour.max() - hour.min()) + 1
+    held, place = np.unique(space * size + hour - low, return_inverse=True)
+    part, known_ms = (np.bincount(place, by_hour.sums[c][known]) for c in ("util_ppm_ms", "util_ms"))
+    hours, means = held % size + low, 100 * part / PPM / known_ms
+    ends = np.searchsorted(held, size * np.arange(len(numbers) + 1)).tolist()
+    return {name: (hours[a:b], means[a:b]) for name, (a, b) in zip(numbers, pairwise(ends), strict=True) if a < b}
 
 
 def _folded_days(by_hour: HourGroups) -> dict[str, set[int]]:
     """By namespace the starts of its days whose hours were added up to a day."""
     days: dict[str, set[int]] = {}
-    for name, (start_ms, grain_ms) in zip(by_hour.namespace, by_hour.period, strict=True):
-        if grain_ms != MS_PER_HOUR:
-            days.setdefault(namespace_name(name), set()).add(start_ms)
+    folded = np.flatnonzero(by_hour.folded)
+    for i, hour in zip(folded.tolist(), by_hour.hour[folded].tolist(), strict=True):
+        days.setdefault(namespace_name(by_hour.namespace[i]), set()).add(hour * MS_PER_HOUR)
     return days
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 
+import msgspec
 import numpy as np
 
 from gpuledger.catalog.thresholds import Thresholds
@@ -29,15 +29,24 @@ _HALF_HOUR_MS = 1_800_000
 _LABELS = ("gpu_model", "tensor_precision", "namespace", "state")
 
 
-@dataclass(frozen=True)
-class HourGroups:
-    """One place for each period (start and length), model, precision, namespace and state, in that order."""
+class HourGroups(msgspec.Struct, frozen=True):
+    """One place for each period, model, precision, namespace and state, in that order. `period`: see `_codes`."""
 
-    period: list[Period] = field(default_factory=list)
-    model: list[str | None] = field(default_factory=list)
-    precision: list[str | None] = field(default_factory=list)
-    namespace: list[str | None] = field(default_factory=list)
-    sums: dict[str, np.ndarray] = field(default_factory=dict)
+    period: np.ndarray = msgspec.field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    model: list[str | None] = msgspec.field(default_factory=list)
+    precision: list[str | None] = msgspec.field(default_factory=list)
+    namespace: list[str | None] = msgspec.field(default_factory=list)
+    sums: dict[str, np.ndarray] = msgspec.field(default_factory=dict)
+
+    @property
+    def hour(self) -> np.ndarray:
+        """The start of each period, in hours since 1970."""
+        return self.period // 2
+
+    @property
+    def folded(self) -> np.ndarray:
+        """Whether a period is a day whose hours were added up."""
+        return self.period % 2 > 0
 
 
 def _groups(fleet: Iterable[Rows], names: Mapping[str, Names]) -> HourGroups:
@@ -55,7 +64,7 @@ def _groups(fleet: Iterable[Rows], names: Mapping[str, Names]) -> HourGroups:
     period, *labels = (key[order] for key in keys)
     model, precision, owner = (names[c].text(codes) for c, codes in zip(_LABELS[:3], labels[:3], strict=True))
     found = {c: v[order] for c, v in sums.items()} | {"state": state_codes(names["state"], labels[-1])}
-    return HourGroups([_period(code) for code in period.tolist()], model, precision, owner, found)
+    return HourGroups(period, model, precision, owner, found)
 
 
 def device_hours(lines: Iterable[tuple[int, Rows]]) -> Iterator[Rows]:
@@ -114,14 +123,13 @@ def _one_row_each(rows: Rows) -> Rows:
     return first | {name: made[id(rows[name])] for name in _SUMS}
 
 
-@dataclass
-class HourSums:
+class HourSums(msgspec.Struct):
     """What is gathered over the lines: rows by period, time by cell of the plane, and sums by period and kind."""
 
-    periods: dict[Period, defaultdict[str, float]] = field(default_factory=dict)
-    plane: np.ndarray = field(default_factory=lambda: np.zeros(BINS * BINS))
-    groups: HourGroups = field(default_factory=HourGroups)
-    boards: list[np.ndarray] = field(default_factory=list)
+    periods: dict[Period, defaultdict[str, float]] = msgspec.field(default_factory=dict)
+    plane: np.ndarray = msgspec.field(default_factory=lambda: np.zeros(BINS * BINS))
+    groups: HourGroups = msgspec.field(default_factory=HourGroups)
+    boards: list[np.ndarray] = msgspec.field(default_factory=list)
 
 
 def gather(
@@ -246,8 +254,10 @@ def hour_rows(sums: HourSums, models: dict[str | None, ModelFacts], why_tflops: 
         done = work(groups.sums, *kinds_of(groups.model, groups.precision), models, with_notes=False)
         added = {n: groups.sums[n] for n in ("samples", "util_ppm_ms", "util_ms", "pif_ms", "power_ms")}
         added |= {"worked_ratio_ms": done.middle, "worked_loose_ratio_ms": done.loose, "worked_ms": done.ms}
-        for key, *values in zip(groups.period, *(v.tolist() for v in added.values()), strict=True):
-            _add(whole, key, dict(zip(added, values, strict=True)))
+        codes, place = np.unique(groups.period, return_inverse=True)
+        totals = {n: np.bincount(place, values).tolist() for n, values in added.items()}
+        for i, code in enumerate(codes.tolist()):
+            whole[_period(code)] = defaultdict(float, {n: values[i] for n, values in totals.items()})
     return tuple(_hour(key, whole[key] | sums.periods[key], why_tflops) for key in sorted(sums.periods))
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import cached_property
 
+import msgspec
 import numpy as np
 
 from gpuledger.efficiency.board_power import (
@@ -39,8 +39,7 @@ NO_GAP = "needs utilization and PIF together"
 LEVELS = ("low", "middle", "high")
 
 
-@dataclass(frozen=True)
-class Accounts:
+class Accounts(msgspec.Struct, frozen=True):
     """Rows in order of device. `sums` hold the ledger's sums and what follows from them row by row; all add up.
 
     ratio_ms sums are a share x ms; next to each is the time it covers. `owned`: whether some label but a namespace
@@ -53,7 +52,7 @@ class Accounts:
     device: np.ndarray
     board: np.ndarray
     models: dict[str | None, ModelFacts]
-    notes: tuple[frozenset[str], ...] = field(repr=False)
+    notes: tuple[frozenset[str], ...]
     first_ms: np.ndarray
     last_ms: np.ndarray
     owned: np.ndarray

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+import msgspec
 import numpy as np
 
 from gpuledger.efficiency.statement import Direction, HourRow, Trend
@@ -48,10 +48,9 @@ def critical(freedom: int, p: float = 0.05) -> float:
     low, high = 0.0, 1.0
     while two_sided_p(high, freedom) > p and high < 1e9:
         low, high = high, high * 2
-    for _ in range(80):
-        middle = (low + high) / 2
+    while low < (middle := (low + high) / 2) < high:
         low, high = (middle, high) if two_sided_p(middle, freedom) > p else (low, middle)
-    return (low + high) / 2
+    return middle
 
 
 SERIES = ("gpu_util_pct", "rfu_power_pct", "efficiency_gap_pp", "realized_power_tflops")
@@ -71,8 +70,7 @@ MIN_FREEDOM = 2
 MAX_CORRELATION = 0.99
 
 
-@dataclass(frozen=True)
-class _Fit:
+class _Fit(msgspec.Struct, frozen=True):
     """A line or a step: what it leaves unexplained, and how many independent readings the residuals are worth."""
 
     residual_ss: float

@@ -69,6 +69,8 @@ def _codes(books: Books, counted: Mapping[str, int]) -> Codes | Unknown:
     Only days with errors are read. An error between the last sample of a day and the first of the next is posted on the
     day, and its code is in the next day's samples.
     """
+    if not books.lake.manifest().parts:
+        return {}
     days, scope = _days(books, counted), books.scope
     start, end = scope.since_ms or 0, scope.until_ms or 1 << 62
     last: Last = {}

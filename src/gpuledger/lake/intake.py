@@ -47,7 +47,7 @@ class Intake:
         `at`, `every`, `host`, `gpu_model`: what the files do not say themselves.
         """
         from gpuledger.telemetry.mapping import given, load_mapping
-        from gpuledger.telemetry.servers.prometheus import is_server
+        from gpuledger.telemetry.servers.address import is_server
 
         said = given(at=at, every=every, host=host, gpu_model=gpu_model)
         if len(data) == 1 and is_server(data[0]):
@@ -82,7 +82,8 @@ class Intake:
         """
         from gpuledger.lake.pulling import pull
         from gpuledger.telemetry.mapping import given
-        from gpuledger.telemetry.servers.prometheus import Prometheus, api_root
+        from gpuledger.telemetry.servers.address import api_root
+        from gpuledger.telemetry.servers.prometheus import Prometheus
         from gpuledger.telemetry.servers.web import Access, Web
 
         check("address", "text", address)

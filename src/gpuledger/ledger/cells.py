@@ -6,9 +6,9 @@ rules agree. So each sample is put into its cell once, time is counted per cell,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
+import msgspec
 import numpy as np
 
 from gpuledger.catalog.thresholds import Thresholds
@@ -49,8 +49,7 @@ def is_bottleneck(util: float, pif: float, limits: Thresholds) -> bool:
     return is_active(util, limits) and util > b.util_above_ratio and pif < b.pif_below_ratio
 
 
-@dataclass(frozen=True)
-class Plane:
+class Plane(msgspec.Struct, frozen=True):
     """The cells: edges by utilization (last cell: not known) and by PIF (last cell: not known).
 
     Cells in which all rules agree are of one kind: `kind` by cell, and `holds` by column the kinds it adds up.

@@ -7,8 +7,9 @@ below 2**53, where float64 adds without rounding, so the sums are exact in any o
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+import msgspec
 import numpy as np
 
 from gpuledger.catalog.thresholds import Thresholds
@@ -29,8 +30,7 @@ PPM, _MILLI = float(_PPM), 1e3
 _TRAFFIC = ("pcie_rx", "pcie_tx", "nvlink")
 
 
-@dataclass(frozen=True)
-class Rows:
+class Rows(msgspec.Struct, frozen=True):
     """The readings of samples, the power limit in force, and which samples make which line.
 
     Readings are NaN where silent (in columns named so), absent where the source has none.

@@ -9,7 +9,6 @@ owners taking what is left over.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -28,8 +27,7 @@ class Edge(msgspec.Struct, frozen=True, array_like=True):
     counters: dict[str, float] = {}
 
 
-@dataclass(frozen=True)
-class Stamps:
+class Stamps(msgspec.Struct, frozen=True):
     """The distinct instants of devices in order, the instant after each (-1: none) and the span of each.
 
     `row` is the first row of each instant and `owners` how many rows share it; None where each row is one instant.
@@ -62,8 +60,7 @@ class Stamps:
         return np.arange(len(n)) - np.repeat(self.row, self.owners), n
 
 
-@dataclass(frozen=True)
-class Pieces:
+class Pieces(msgspec.Struct, frozen=True):
     """Samples cut at hour edges. `row` is the sample of each piece (None: every sample is one piece, in order), `opens`
     whether the piece begins where its sample does (None: all do).
     """
@@ -185,7 +182,7 @@ def cut_at_hours(start_ms: np.ndarray, full_ms: np.ndarray, own_ms: np.ndarray) 
     low = np.maximum(start_ms[row], piece_hour * MS_PER_HOUR)
     high = np.minimum(end_ms[row], (piece_hour + 1) * MS_PER_HOUR)
     cut = Pieces(row, piece_hour, low, high, own_ms[row], place == 0)
-    return replace(cut, ms=share_out(own_ms, start_ms, full_ms, cut))
+    return msgspec.structs.replace(cut, ms=share_out(own_ms, start_ms, full_ms, cut))
 
 
 def share_out(amount: np.ndarray, start_ms: np.ndarray, full_ms: np.ndarray, pieces: Pieces) -> np.ndarray:
@@ -199,8 +196,7 @@ def share_out(amount: np.ndarray, start_ms: np.ndarray, full_ms: np.ndarray, pie
     return total * (pieces.high_ms - start) // whole - total * (pieces.low_ms - start) // whole
 
 
-@dataclass(frozen=True)
-class Clip:
+class Clip(msgspec.Struct, frozen=True):
     """Instants between which pieces are kept."""
 
     since_ms: int | None = None

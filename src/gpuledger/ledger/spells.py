@@ -7,9 +7,9 @@ apart: a pause over midnight is two pauses at an edge.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -21,8 +21,7 @@ EDGES_MS = (1_000, 10_000)
 COLUMNS = ("wait_1s_ms", "wait_10s_ms", "wait_30s_ms")
 
 
-@dataclass(frozen=True)
-class Waits:
+class Waits(msgspec.Struct, frozen=True):
     """By instant whether it is part of a wait, the place of its length in COLUMNS, and whether it opens one."""
 
     waiting: np.ndarray

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(frozen=True)
-class MeasuredGpu:
+class MeasuredGpu(msgspec.Struct, frozen=True):
     """What a calibration found on one board; None where it did not measure."""
 
     gpu_uuid: str
@@ -18,11 +18,10 @@ class MeasuredGpu:
     idle_power_w: float | None = None
 
 
-@dataclass(frozen=True)
-class Calibration:
+class Calibration(msgspec.Struct, frozen=True):
     """Measured boards by gpu_uuid."""
 
-    gpus: Mapping[str, MeasuredGpu] = field(default_factory=dict)
+    gpus: Mapping[str, MeasuredGpu] = msgspec.field(default_factory=dict)
 
     def of(self, gpu_uuid: str) -> MeasuredGpu | None:
         """What was measured on one board."""

@@ -9,9 +9,9 @@ The tensor pipe does not tell its precision: a label does, else the figure is a 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from gpuledger.catalog.gpus import Gpu, find_gpu
@@ -32,8 +32,7 @@ _TERA = 1e12
 LOOSE_RATIO = 0.2
 
 
-@dataclass(frozen=True)
-class PipeRates:
+class PipeRates(msgspec.Struct, frozen=True):
     """Share of the dense peak per ppm x MHz x ms of each pipe: low, middle, high. `notes` say what was assumed."""
 
     per_activity: dict[str, tuple[Any, Any, Any]]
@@ -141,8 +140,7 @@ def _clock_mhz(sums: Sums, rows: np.ndarray, gpu: Gpu) -> np.ndarray:
     return np.maximum(_over(sums["clock_mhz_ms"][rows], sums["clock_ms"][rows], _rated_mhz(gpu)), 1.0)
 
 
-@dataclass(frozen=True)
-class Worked:
+class Worked(msgspec.Struct, frozen=True):
     """Share of the dense peak x ms by row, low, middle and high, and the time it covers; what was assumed of each.
 
     `bound`: not all pipes that may work are recorded, so the figure is a lower bound; its high end says how much more.

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from gpuledger.catalog.gpus import Gpu
@@ -19,8 +19,7 @@ from gpuledger.physics.pipe_facts import Edges, Issue, ModelIssue, SlimIssue, Va
 from gpuledger.units import Unknown
 
 
-@dataclass(frozen=True)
-class Conditions:
+class Conditions(msgspec.Struct, frozen=True):
     """What decides how fully an active tensor pipe works, as numbers or arrays; NaN where it is not known.
 
     capped      share of the tensor activity with clocks held down by a power limit
@@ -45,8 +44,7 @@ class Conditions:
     tensor: Values = math.nan
 
 
-@dataclass(frozen=True)
-class Issued:
+class Issued(msgspec.Struct, frozen=True):
     """Shares of its FLOPs: low, middle and high.
 
     `loose`: where only the range is known; `blind`: where that is for want of a counter; `thin`: where the pipe was
@@ -68,7 +66,7 @@ def issued(gpu: Gpu, precision: str | None, seen: Conditions, notes: list[str]) 
         return Issued((1.0, 1.0, 1.0))
     if own is None:
         return Issued((general.low, general.middle, general.high))
-    seen = Conditions(*(np.asarray(v, dtype=np.float64) for v in vars(seen).values()))
+    seen = Conditions(*(np.asarray(v, dtype=np.float64) for v in msgspec.structs.astuple(seen)))
     full = np.fmax(seen.saturation, seen.tensor) >= own.saturated_from_ratio
     low, middle = _large(own, seen, (general.low, general.middle))
     partly = ~full & ~np.isnan(seen.saturation)
@@ -78,7 +76,7 @@ def issued(gpu: Gpu, precision: str | None, seen: Conditions, notes: list[str]) 
     loose, thin, rows = blind, np.zeros(low.shape, dtype=bool), np.flatnonzero(partly & ~blind)
     if len(rows):
         loose, middle = loose.copy(), np.array(middle)
-        some = Conditions(*(v[rows] for v in vars(seen).values()))
+        some = Conditions(*(v[rows] for v in msgspec.structs.astuple(seen)))
         low[rows], middle[rows], loose[rows], thin[rows] = _partly(own, precision, some)
     return Issued((low, middle, general.high), loose, blind, thin, full)
 

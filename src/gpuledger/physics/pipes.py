@@ -7,8 +7,7 @@ Vector FLOPs are in the sum: they are work the hardware did. Next to tensor work
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import msgspec
 import numpy as np
 
 from gpuledger.catalog.gpus import Gpu
@@ -22,8 +21,7 @@ _OWN_PIPE = {"int8": "imma", "fp64": "dfma"}
 INTEGER = "integer products issue in one of two ways that the counters do not tell apart: a range, no point"
 
 
-@dataclass(frozen=True)
-class Worths:
+class Worths(msgspec.Struct, frozen=True):
     """FLOP per clock per SM of each pipe at full activity: low, middle, high. `notes` say what was assumed.
 
     `thin`: where the tensor pipe was taken to decode; `loose`: where only its range is known;

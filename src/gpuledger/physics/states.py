@@ -7,9 +7,9 @@ when lines are posted; time, activity and energy are then summed by state.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntEnum
 
+import msgspec
 import numpy as np
 
 from gpuledger.catalog.thresholds import Idle
@@ -60,8 +60,7 @@ _SLIM = ((State.MATRIX_THIN, State.MATRIX_ALONE), (State.MEMORY_THIN, State.MEMO
 FREE, HELD, NO_MEMORY = 0, 1, 2
 
 
-@dataclass(frozen=True)
-class Judged:
+class Judged(msgspec.Struct, frozen=True):
     """State by row, how memory stands, and the busy share of each row's time (NaN where it is not known)."""
 
     state: np.ndarray

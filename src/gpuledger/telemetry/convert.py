@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -76,8 +76,7 @@ class Faults:
             self.found += [Fault(n, reason, column, v) for n, v in zip(rows.tolist(), words, strict=True)]
 
 
-@dataclass(frozen=True)
-class Converted:
+class Converted(msgspec.Struct, frozen=True):
     """A batch in the schema's columns with the faulty rows left out, those rows' faults, and what is not known.
 
     `label_rows`: where a label may stand in several source columns, how many rows have it from which; `more`: by
@@ -88,8 +87,8 @@ class Converted:
     faults: list[Fault]
     kept: np.ndarray
     notes: tuple[str, ...] = ()
-    label_rows: Used = field(default_factory=Used)
-    more: Counter[str] = field(default_factory=Counter)
+    label_rows: Used = msgspec.field(default_factory=Used)
+    more: Counter[str] = msgspec.field(default_factory=Counter)
 
 
 def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader, most_faults: int = 1 << 60) -> Converted:

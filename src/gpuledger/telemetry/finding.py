@@ -8,10 +8,11 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
+
+import msgspec
 
 from gpuledger.errors import FileFault, InputError, MissingExtra, NotSaid, UnknownKind
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, Mapping, bind
@@ -20,8 +21,7 @@ from gpuledger.telemetry.sources import Fit, best_fit, open_source
 _MOST_NAMED = 10
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """A file to read; `name`: what the user knows it by. `among_others`: it was found in a folder, not named."""
 
     path: Path

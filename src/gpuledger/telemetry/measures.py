@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import msgspec
@@ -46,8 +45,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     quantities: tuple[_Quantity, ...]
 
 
-@dataclass(frozen=True)
-class HeaderUnit:
+class HeaderUnit(msgspec.Struct, frozen=True):
     """A column name that ends in a unit, taken apart."""
 
     name: str

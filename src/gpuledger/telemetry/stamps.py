@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from pathlib import Path
 from typing import NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 import pyarrow as pa
@@ -60,6 +59,16 @@ _Word = tuple[int, int, Fault]
 _WRONG: _Word = (0, 0, Fault.WRONG)
 
 
+def _zone(name: str) -> dt.tzinfo:
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError  # most files are in UTC
+
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        hint = "use a name such as UTC or Europe/Berlin"
+        raise InputError(f"no time zone is called {name!r}", hint=hint) from error
+
+
 @dataclass
 class StampReader:
     """Reads the time column of one file and remembers whether a zone had to be assumed.
@@ -86,12 +95,7 @@ class StampReader:
         self._epochs = ((1e14 / factor, factor),) if factor else _EPOCH_SIZES
         self._layouts = tuple((layout, _marks(layout)) for layout in self.formats)
         self._ordered = assumed(self.formats) is not None
-        try:
-            self._zone: dt.tzinfo = dt.UTC if self.zone_name.upper() == "UTC" else ZoneInfo(self.zone_name)
-        except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-            raise InputError(
-                f"no time zone is called {self.zone_name!r}", hint="use a name such as UTC or Europe/Berlin"
-            ) from error
+        self._zone = dt.UTC if self.zone_name.upper() == "UTC" else _zone(self.zone_name)
 
     def read(self, column: pa.Array) -> tuple[np.ndarray, np.ndarray]:
         """Milliseconds since 1970 UTC, and by row what is wrong with them (`Fault`, 0: nothing)."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -26,8 +25,7 @@ SHOWN_CHARS = 80
 TIMES = ("time", "timestamp")
 
 
-@dataclass(frozen=True)
-class Wrong:
+class Wrong(msgspec.Struct, frozen=True):
     """A line that has not the cells it should have."""
 
     line: int

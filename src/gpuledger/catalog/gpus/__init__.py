@@ -6,9 +6,8 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
-from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 from gpuledger.catalog import files
 from gpuledger.catalog.files import Fact, convert, data_dir, load_toml
@@ -26,7 +25,7 @@ def _by_text(folded: str) -> Gpu | None:
     """The GPU of the shipped file that spells this name out: reading one file takes a thirtieth of reading all."""
     for file, text in _texts().items():
         if f'"{folded}"' in text:
-            gpu = _read_gpu(cast("Path", FOLDER.joinpath(file)))
+            gpu = _read_gpu(FOLDER / file)
             if folded in map(files.fold, gpu.spellings()):
                 return gpu
     return None
@@ -45,8 +44,8 @@ class _Gpus(files.Catalog[Gpu]):
         return quick or super().find(name, extra_dir)
 
 
-def _read(file: Traversable | Path) -> Iterator[tuple[str, str, Gpu]]:
-    gpu = _read_gpu(cast("Path", file))
+def _read(file: Path) -> Iterator[tuple[str, str, Gpu]]:
+    gpu = _read_gpu(file)
     yield "key", gpu.key, gpu
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import msgspec
@@ -32,8 +31,7 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gpus: dict[str, _Board]
 
 
-@dataclass(frozen=True)
-class Slice:
+class Slice(msgspec.Struct, frozen=True):
     """One profile: its share of the board's compute and memory, and its name where a public list gives it."""
 
     name: str | None

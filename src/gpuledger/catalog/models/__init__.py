@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from importlib.resources.abc import Traversable
 from pathlib import Path
 
 import msgspec
@@ -87,7 +86,7 @@ class _Family(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     models: tuple[Model, ...]
 
 
-def _read(file: Traversable | Path) -> Iterator[tuple[str, str, Model]]:
+def _read(file: Path) -> Iterator[tuple[str, str, Model]]:
     family = load_toml(file, _Family)
     for at, model in enumerate(family.models):
         _check(model, str(file), f"models[{at}]")

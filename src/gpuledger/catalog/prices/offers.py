@@ -13,7 +13,7 @@ import io
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from functools import cache
-from importlib.resources.abc import Traversable
+from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
@@ -133,7 +133,7 @@ class _Aliases(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rules: tuple[_Rule, ...]
 
 
-def _folder() -> Traversable:
+def _folder() -> Path:
     return data_dir("gpuledger.catalog", "data", "prices")
 
 

@@ -13,7 +13,7 @@ import csv
 import math
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources.abc import Traversable
+from pathlib import Path
 from types import MappingProxyType
 
 import msgspec
@@ -78,7 +78,7 @@ class SpotFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     instances: dict[str, Instance]
 
 
-def folder() -> Traversable:
+def folder() -> Path:
     """Where the price facts are."""
     return data_dir("gpuledger.catalog", "data", "prices")
 

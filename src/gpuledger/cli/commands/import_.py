@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from gpuledger.lake.importing import ImportResult
     from gpuledger.lake.layout import Lake
     from gpuledger.lake.taking import Reading
+    from gpuledger.report.document import Document
 
 FOUND_PROBLEMS = 1
 
@@ -57,25 +58,18 @@ def command(
     invalid row is rejected, counted and kept in a rejects file. An invalid file stops the import and leaves the lake
     unchanged.
     """
-    from gpuledger.cli.job_tables import add_tables
     from gpuledger.cli.showing import give
-    from gpuledger.lake.jobs.reading import read_jobs
     from gpuledger.lake.layout import Lake
-    from gpuledger.report.documents.jobs import import_document, jobs_document, with_jobs
+    from gpuledger.report.documents.jobs import import_document
 
     how = reading()
     if explain or write_map:
         _explain(screen, files, how, write_map)
         return 0
-    zone = zone_named()
-    for table in tables:  # so that nothing is imported where a table cannot be read
-        read_jobs(table, zone)
+    _check_tables(tables)
     result = _imported(screen, Lake(lake_dir), files, how, wishes)
     document = import_document(result, lake_dir)
-    if tables:
-        with screen.stages() as stages:
-            document = with_jobs(document, jobs_document(*add_tables(lake_dir, tables, zone, stages), lake_dir))
-    give(document, screen)
+    give(_with_tables(document, screen, lake_dir, tables) if tables else document, screen)
     if result.rows_rejected:
         screen.say(f"rejected rows, each with its file, row, column and value: {result.rejects_file}")
     where = "" if str(lake_dir) == "gpuledger-data" else f" --lake {lake_dir}"
@@ -83,9 +77,28 @@ def command(
     return FOUND_PROBLEMS if fail_on == "rejects" and result.rows_rejected else 0
 
 
+def _check_tables(tables: tuple[Path, ...]) -> None:
+    """Nothing is imported where a table cannot be read."""
+    if tables:
+        from gpuledger.lake.jobs.reading import read_jobs
+
+        for table in tables:
+            read_jobs(table, zone_named())
+
+
+def _with_tables(document: Document, screen: Screen, lake_dir: Path, tables: tuple[Path, ...]) -> Document:
+    """Add the tables; the document says so too."""
+    from gpuledger.cli.job_tables import add_tables
+    from gpuledger.report.documents.jobs import jobs_document, with_jobs
+
+    with screen.stages() as stages:
+        added = add_tables(lake_dir, tables, zone_named(), stages)
+    return with_jobs(document, jobs_document(*added, lake_dir))
+
+
 def _imported(screen: Screen, lake: Lake, files: tuple[str, ...], how: Reading, wishes: ServerWishes) -> ImportResult:
     from gpuledger.lake.importing import import_files
-    from gpuledger.telemetry.servers.prometheus import is_server
+    from gpuledger.telemetry.servers.address import is_server
 
     if any(is_server(src) for src in files):
         if len(files) > 1:

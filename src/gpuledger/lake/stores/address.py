@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+
+import msgspec
 
 from gpuledger.errors import InputError
 
@@ -17,8 +18,7 @@ _EXAMPLE = "write it as s3://BUCKET/FOLDER, gs://BUCKET/FOLDER or az://CONTAINER
 _UNSET = "was a variable in it not set?"
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(msgspec.Struct, frozen=True):
     """A place in a bucket; `key` is empty for the bucket as a whole and never starts or ends with a slash."""
 
     scheme: str

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -39,8 +39,7 @@ _SPELL = ("start_ms", "end_ms")
 _NAMELESS = {NO_NAMESPACE, UNALLOCATED}
 
 
-@dataclass(frozen=True)
-class Rated:
+class Rated(msgspec.Struct, frozen=True):
     """The columns of lines that are rated line by line, and how."""
 
     numbers: tuple[str, ...]

@@ -6,10 +6,12 @@ Read from Arrow's buffers: Arrow's own ways to NumPy import pandas where it is i
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -23,10 +25,10 @@ from gpuledger.units import PPM
 Rows = dict[str, np.ndarray]
 _Read = tuple[pa.Table, Rows]
 _AHEAD = 2
+_SMALL = 1 << 18  # bytes: to hand such a file to a thread takes as long as to read it
 
 
-@dataclass(frozen=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """Labels and numbers to read; `maybe` are numbers that may be NULL. What an older file lacks is 0 or NULL."""
 
     labels: Mapping[str, Names]
@@ -47,12 +49,13 @@ class Wanted:
 
 
 def read_files(files: Iterable[str], wanted: Wanted) -> Iterator[tuple[str, Rows]]:
-    """Whole files one after the other. The next ones are read while one is in use: reading needs little of Python."""
-    waiting = deque[tuple[str, Future[_Read]]]()
+    """Whole files one after the other. The next large ones are read while one is in use: it needs little of Python."""
+    waiting = deque[tuple[str, Callable[[], _Read]]]()
     pool = ThreadPoolExecutor(_AHEAD)
     try:
         for file in files:
-            waiting.append((file, pool.submit(_read, file, wanted)))
+            small = Path(file).stat().st_size < _SMALL
+            waiting.append((file, partial(_read, file, wanted) if small else pool.submit(_read, file, wanted).result))
             if len(waiting) > _AHEAD:
                 yield _labelled(*waiting.popleft(), wanted)
         while waiting:
@@ -68,9 +71,9 @@ def _read(file: str, wanted: Wanted) -> _Read:
     return table, _numbers(table, wanted)
 
 
-def _labelled(file: str, reading: Future[_Read], wanted: Wanted) -> tuple[str, Rows]:
+def _labelled(file: str, read: Callable[[], _Read], wanted: Wanted) -> tuple[str, Rows]:
     """The file and its rows, or what went wrong. Labels are numbered here: two threads would count them twice."""
-    table, numbers = reading.result()
+    table, numbers = read()
     return file, _labels(table, wanted) | numbers
 
 
@@ -84,12 +87,14 @@ def read_groups(files: Iterable[str], wanted: Wanted) -> Iterator[tuple[str, Row
 
 
 def _opened(file: str, wanted: Wanted) -> pq.ParquetFile:
-    """A file with its labels by number."""
+    """A file with its labels by number. A small one is read as a whole: Arrow would ask for each column by itself."""
+    path, labels = Path(file), list(wanted.labels)
+    source = pa.BufferReader(path.read_bytes()) if path.stat().st_size < _SMALL else file
     try:
-        return pq.ParquetFile(file, read_dictionary=list(wanted.labels))
+        return pq.ParquetFile(source, read_dictionary=labels)
     except KeyError:  # an older file lacks one
         there = pq.read_schema(file).names
-        return pq.ParquetFile(file, read_dictionary=[name for name in wanted.labels if name in there])
+        return pq.ParquetFile(file, read_dictionary=[name for name in labels if name in there])
 
 
 def table_rows(table: pa.Table, wanted: Wanted) -> Rows:

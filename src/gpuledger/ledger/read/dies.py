@@ -8,10 +8,10 @@ to the fleet; within a die, owners count by time.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from gpuledger.catalog.gpus import find_gpu
@@ -38,8 +38,7 @@ class Held(NamedTuple):
     reported_ms: int
 
 
-@dataclass(frozen=True)
-class DieBoard:
+class DieBoard(msgspec.Struct, frozen=True):
     """A board of several dies that were all seen, by the places of what was held of them.
 
     `weights`: the part of each in what one die reports for all of them; None where it is not exactly one die.

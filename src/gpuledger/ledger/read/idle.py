@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from gpuledger.ledger.read.books import Books
@@ -55,8 +55,7 @@ def _stretches(spells: Rows, scope: Scope) -> Rows:
     return {"device": device[opens], "start_ms": start[opens], "end_ms": end[closes]}
 
 
-@dataclass(frozen=True)
-class QuietTime:
+class QuietTime(msgspec.Struct, frozen=True):
     """A stretch without work: idle time, and time without samples between idle times."""
 
     start_ms: int

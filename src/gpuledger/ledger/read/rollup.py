@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from gpuledger.lake.names import Names
@@ -43,8 +43,7 @@ PLACE = ("host", "gpu_index")
 Piece = tuple[list[np.ndarray], dict[str, np.ndarray]]  # keys, and sums by them
 
 
-@dataclass(frozen=True)
-class DeviceDays:
+class DeviceDays(msgspec.Struct, frozen=True):
     """By device: its latest host and index, active days, days bottlenecked for over half of their active time.
 
     An index that is known on another host only is left out.
@@ -56,8 +55,7 @@ class DeviceDays:
     bottlenecked: list[int]
 
 
-@dataclass(frozen=True)
-class AccountSums:
+class AccountSums(msgspec.Struct, frozen=True):
     """Sums by device, owner and state, in order of device. `device` and `board` count up from 0.
 
     `unobserved_ms`: by device the time between its first and last sample no sample stands for, whoever owned it.

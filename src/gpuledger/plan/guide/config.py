@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +83,7 @@ class _Reading:
     illustrative: bool = True
 
 
-def reference_dir() -> Traversable:
+def reference_dir() -> Path:
     """The folder of the shipped files."""
     return data_dir("gpuledger.plan", "reference")
 
@@ -140,7 +139,7 @@ def _own_files(folder: Path, reading: _Reading) -> dict[str, Path]:
     return found
 
 
-def _take(reading: _Reading, name: str, file: Traversable | Path, *, shipped: bool) -> None:
+def _take(reading: _Reading, name: str, file: Path, *, shipped: bool) -> None:
     """Lay one file over what was read before."""
     try:
         raw = parse(read_text(file, "read the configuration"), str(file))

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from gpuledger.encode import encode
-from gpuledger.lake.importing import ImportResult
-from gpuledger.lake.jobs.adding import JobsResult
 from gpuledger.ledger.jobs.counts import words_of
-from gpuledger.ledger.jobs.joining import Owners
 from gpuledger.report.document import Block, Document, Heading, Prose
 from gpuledger.report.tables import Row, cell, make_table
 from gpuledger.report.written import amount, number
+
+if TYPE_CHECKING:
+    from gpuledger.lake.importing import ImportResult
+    from gpuledger.lake.jobs.adding import JobsResult
+    from gpuledger.ledger.jobs.joining import Owners
 
 SHOWN_NOTES = 12
 

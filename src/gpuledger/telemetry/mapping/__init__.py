@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -33,17 +32,15 @@ __all__ = [
 ]  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Given:
+class Given(msgspec.Struct, frozen=True):
     """What the user says about files that do not say it themselves; `every_ms`: how far rows of a GPU are apart."""
 
     at_ms: int | None = None
-    labels: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
     every_ms: int | None = None
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(msgspec.Struct, frozen=True):
     """A mapping applied to the columns a file really has.
 
     `time` is empty where the rows are of the instant `at_ms`, or of the time of day in `clock`. `constants`: labels of
@@ -58,10 +55,10 @@ class Bound:
     values: dict[str, tuple[str, ValueRule]]
     unused: tuple[str, ...]
     suggestions: dict[str, str]
-    constants: dict[str, str] = field(default_factory=dict)
+    constants: dict[str, str] = msgspec.field(default_factory=dict)
     at_ms: int | None = None
-    fixed: dict[str, float] = field(default_factory=dict)
-    absent: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    fixed: dict[str, float] = msgspec.field(default_factory=dict)
+    absent: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     clock: str = ""
 
     def only(self, wanted: Collection[str] | None) -> Bound:
@@ -71,7 +68,9 @@ class Bound:
         kept = (*wanted, "gpu_uuid", "host", "gpu_model")  # what names a device, and what its readings are checked by
         labels = {c: sources for c, sources in self.labels.items() if c in kept}
         fixed = {c: number for c, number in self.fixed.items() if c in kept}
-        return replace(self, labels=labels, values={c: v for c, v in self.values.items() if c in kept}, fixed=fixed)
+        return msgspec.structs.replace(
+            self, labels=labels, values={c: v for c, v in self.values.items() if c in kept}, fixed=fixed
+        )
 
     def source_columns(self) -> list[str]:
         """The columns worth reading."""
@@ -83,8 +82,7 @@ class Bound:
         return list(dict.fromkeys(source for sources in self.labels.values() for source in sources))
 
 
-@dataclass(frozen=True)
-class Fitted:
+class Fitted(msgspec.Struct, frozen=True):
     """A mapping applied to a file that may lack some of it: `missing` of what is required, `asked` of the user."""
 
     bound: Bound

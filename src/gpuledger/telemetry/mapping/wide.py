@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+import msgspec
 
 from gpuledger.errors import FactError, FileFault, nearest
 from gpuledger.telemetry import schema
@@ -16,8 +17,7 @@ GPU, HOST = "gpu", "gpu host"  # columns of tables that sources make long
 _HINT = 'for example pattern = "gpu{gpu_index}_{reading}"'
 
 
-@dataclass(frozen=True)
-class Template:
+class Template(msgspec.Struct, frozen=True):
     """A pattern of column names: the labels it names, and how it matches."""
 
     pattern: str
@@ -25,8 +25,7 @@ class Template:
     regex: re.Pattern[str]
 
 
-@dataclass(frozen=True)
-class WidePlan:
+class WidePlan(msgspec.Struct, frozen=True):
     """A wide file taken apart: columns of all GPUs, and by GPU (its labels) the source column of each reading."""
 
     labels: tuple[str, ...]

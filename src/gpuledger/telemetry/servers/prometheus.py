@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 import numpy as np
@@ -24,7 +23,6 @@ from gpuledger.telemetry.servers.web import Refused, TooMuch, Web
 from gpuledger.times import length_ms
 from gpuledger.units import MS_PER_DAY
 
-SCHEMES = {"prometheus": "http", "prometheus+http": "http", "prometheus+https": "https"}
 API = "/api/v1"
 # A window this short that is still too much is cut by devices instead.
 SHORTEST_MS = 300_000
@@ -32,27 +30,6 @@ SHORTEST_MS = 300_000
 MOST_STEPS = 10_000
 _NAMES_AT_A_TIME = 100
 _SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$]")
-
-
-def api_root(address: str) -> str:
-    """The web address of the API from prometheus://HOST:PORT/PATH."""
-    parts = urlsplit(address)
-    if parts.scheme not in SCHEMES or not parts.hostname:
-        raise InputError(
-            f"{address!r} is not the address of a Prometheus",
-            hint="write prometheus://HOST:9090, or prometheus+https://HOST/PATH for https",
-        )
-    if "@" in parts.netloc:
-        raise InputError(
-            "credentials in the address would be stored and shown", hint="use --user NAME --password-file FILE"
-        )
-    path = re.sub(r"/api/v1/?$", "", parts.path.rstrip("/"))
-    return urlunsplit((SCHEMES[parts.scheme], parts.netloc, path, "", ""))
-
-
-def is_server(address: object) -> bool:
-    """Whether an argument is the address of a server rather than a file."""
-    return isinstance(address, str) and address.partition("://")[0] in SCHEMES and "://" in address
 
 
 @dataclass

@@ -32,6 +32,8 @@ from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+import msgspec
+
 from gpuledger.errors import FileFault, UnknownKind, map_os_error
 from gpuledger.registry import Registry
 from gpuledger.telemetry.sources.for_people import printed
@@ -56,8 +58,7 @@ class Fit(IntEnum):
     SURE = 2
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(msgspec.Struct, frozen=True):
     """The path and the first bytes of a file, unpacked where it is packed; `broken`: they cannot be unpacked."""
 
     path: Path

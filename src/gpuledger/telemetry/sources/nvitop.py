@@ -22,7 +22,6 @@ from gpuledger.telemetry.mapping import TimeRule
 from gpuledger.telemetry.mapping.shape import melted
 from gpuledger.telemetry.mapping.wide import plan_of
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
-from gpuledger.telemetry.sources.csv_file import CsvSource
 from gpuledger.telemetry.tool_logs import layout
 
 _COLUMN = re.compile(r"(.*?/?)(?:cuda:\d+ \()?gpu:(\d+)\)?/([a-z_]+ \([^)]+\))/(mean|last)")
@@ -39,6 +38,8 @@ class Nvitop:
 
     def open(self, path: Path) -> Opened:
         """CSV."""
+        from gpuledger.telemetry.sources.csv_file import CsvSource  # tables of other files do without
+
         opened = CsvSource().open(path)
         reads = self.from_table(path, opened.names)
         return reads(opened) if reads else opened

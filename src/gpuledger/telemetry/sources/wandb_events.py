@@ -25,7 +25,6 @@ from gpuledger.errors import FileFault
 from gpuledger.telemetry.mapping.shape import melted
 from gpuledger.telemetry.mapping.wide import plan_of
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
-from gpuledger.telemetry.sources.csv_file import CsvSource
 from gpuledger.telemetry.tool_logs import Rows, Wrong, layout, of_log, without_asking
 from gpuledger.telemetry.unpacking import text_lines
 from gpuledger.units import some
@@ -47,6 +46,8 @@ class WandbEvents:
 
     def open(self, path: Path) -> Opened:
         """JSON lines or CSV."""
+        from gpuledger.telemetry.sources.csv_file import CsvSource  # tables of other files do without
+
         as_json = next(text_lines(path), "").startswith("{")
         opened = _json_lines(path) if as_json else CsvSource().open(path)
         reads = self.from_table(path, opened.names)
