@@ -19,7 +19,8 @@ LABELS = tuple(n for n, c in lines.columns().items() if c.type == "string")
 
 
 def kind(row: dict) -> tuple:
-    tensor = 0 if row["hmma_ms"] and row["hmma_ms"] >= row["tensor_ms"] else 1 if row["tensor_ms"] else 2
+    by_kind = row["hmma_ms"] and min(row[f"{pipe}_ms"] for pipe in ("hmma", "imma", "dfma")) >= row["tensor_ms"]
+    tensor = 0 if by_kind else 1 if row["tensor_ms"] else 2
     day = row["hour_ms"] // MS_PER_DAY * MS_PER_DAY
     return (*(row[n] for n in LABELS), row["limit_mw"], row["slice_ppm"], day, row["grain_ms"], tensor)
 

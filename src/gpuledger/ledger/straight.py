@@ -136,7 +136,7 @@ def _group_task(
 def post_group(task: GroupTask, progress: Progress) -> GroupPosted:
     """Take pieces of files by falling time; each day is posted as soon as all of its rows are there."""
     folder = Path(tempfile.mkdtemp(prefix="group-", dir=task.folder))
-    sorter = DaySorter(folder, memory_bytes=task.memory_bytes)
+    sorter = DaySorter(folder, memory_bytes=task.memory_bytes, numbered=False)
     taker, poster = Taker(sorter, task.reading, progress), _Poster(task.limits, progress)
     samples, firsts = dict[int, int](), Firsts()
 

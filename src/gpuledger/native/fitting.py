@@ -35,9 +35,8 @@ def fitted(raw: pa.Array, by: Fit, into: pa.DataType) -> pa.Array | None:
     validity, numbers = raw.buffers()
     values = np.frombuffer(numbers, cells)[raw.offset : raw.offset + len(raw)]
     valid = np.frombuffer(validity, np.uint8) if raw.null_count else None
-    out = np.empty(len(raw), kind)
-    odd = call(f"fit_{source}_{target}", values, valid, len(raw), *map(float, by), out)
+    room = pa.allocate_buffer(len(raw) * into.bit_width // 8)  # Arrow's memory is given to the next array of its size
+    odd = call(f"fit_{source}_{target}", values, valid, len(raw), *map(float, by), np.frombuffer(room, kind))
     if odd is None or odd:
         return None
-    kept = validity if raw.null_count else None
-    return pa.Array.from_buffers(into, len(raw), [kept, pa.py_buffer(out)], raw.null_count)
+    return pa.Array.from_buffers(into, len(raw), [validity if raw.null_count else None, room], raw.null_count)

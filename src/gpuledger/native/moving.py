@@ -52,9 +52,10 @@ class Blocks:
         """The blocks of arrays of one type of numbers, none of them NULL."""
         kind, wide = arrays[0].type, arrays[0].type.bit_width // 8
         held = [np.frombuffer(a.buffers()[1], np.uint8)[a.offset * wide :] for a in arrays]
-        out = np.empty(self.total * wide, dtype=np.uint8)
+        room = pa.allocate_buffer(self.total * wide)
+        out = np.frombuffer(room, np.uint8)
         base = np.array([address(h) for h in held], dtype=np.uint64)
         if call("copy_blocks", base, self.piece, self.start, self.rows, len(self.rows), wide, out) is None:
             cut = zip(self.piece.tolist(), self.start.tolist(), self.rows.tolist(), strict=True)
             np.concatenate([held[p][s * wide : (s + r) * wide] for p, s, r in cut], out=out)
-        return pa.Array.from_buffers(kind, self.total, [None, pa.py_buffer(out)], 0)
+        return pa.Array.from_buffers(kind, self.total, [None, room], 0)

@@ -43,11 +43,14 @@ MANY_ROWS = 1 << 17
 class DaySorter:
     """Takes tables in any order, gives days of whole devices in order."""
 
-    def __init__(self, spill_dir: Path, *, by_day: bool = False, memory_bytes: int | None = None) -> None:
+    def __init__(
+        self, spill_dir: Path, *, by_day: bool = False, memory_bytes: int | None = None, numbered: bool = True
+    ) -> None:
         """`by_day`: no file has rows of two days, so that a machine that wants one day fetches nothing else.
 
-        `memory_bytes`: how much is held before it is spilled.
+        `memory_bytes`: how much is held before it is spilled; `numbered`: whether rows keep their number of arrival.
         """
+        self._numbered = numbered
         self._spill_dir, self._by_day, self._memory_bytes = spill_dir, by_day, memory_bytes or MEMORY_BYTES
         self._series = Series()
         self._waiting: list[Narrow] = []
@@ -66,9 +69,6 @@ class DaySorter:
         """Take some rows; `arrival` numbers them where their order of coming is not enough."""
         if not table.num_rows:
             return
-        if arrival is None:
-            arrival = np.arange(self.arrived, self.arrived + table.num_rows, dtype=np.int64)
-        self.arrived += table.num_rows
         columns = {name: one_array(column) for name, column in zip(table.column_names, table.columns, strict=True)}
         first_ms, last_ms = (columns[schema.TIME][row].as_py() for row in (0, -1))
         if first_ms < self._newest_ms and self._waiting_rows >= RUN_ROWS // 2:  # a run should rise in time
@@ -77,7 +77,12 @@ class DaySorter:
         full = {name for name, column in columns.items() if not column.null_count}
         self._any |= {name for name, column in columns.items() if column.null_count < table.num_rows}
         self._spoken = full if self._spoken is None else self._spoken & full
-        self._waiting.append(self._series.narrow(columns | {ARRIVAL: pa.array(arrival)}))
+        if self._numbered:
+            if arrival is None:
+                arrival = np.arange(self.arrived, self.arrived + table.num_rows, dtype=np.int64)
+            columns[ARRIVAL] = pa.array(arrival)
+        self.arrived += table.num_rows
+        self._waiting.append(self._series.narrow(columns))
         self._waiting_rows += table.num_rows
         if self._waiting_rows >= RUN_ROWS - RUN_ROWS // 8:  # nearly as many are enough: joining them takes time too
             self._close_run()
