@@ -32,6 +32,8 @@ _EPOCH_SIZES = ((1e11, 1e3), (1e14, 1.0), (1e17, 1e-3), (1e20, 1e-6))
 _MS_PER_MINUTE = 60 * MS_PER_S
 # As BigQuery and Go write times in UTC: 2026-01-20 08:00:00 UTC, 2026-01-20 08:00:00.5 +0000 UTC
 _IN_UTC = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(?: \+0000)? (?:UTC|GMT)")
+# More digits than a date has: Python reads 1770112800000, an epoch in ms, as 1770-11-28 00:00, too.
+_DIGITS = re.compile(r"\d{9,}(?:\.\d*)?")
 
 
 class Fault(IntEnum):
@@ -180,6 +182,8 @@ class StampReader:
                 return self._instants(dt.datetime.strptime(text, layout))
             except (ValueError, OverflowError):
                 continue
+        if _DIGITS.fullmatch(text):
+            return self._number(text)
         in_utc = _IN_UTC.fullmatch(text)
         try:
             if in_utc:
