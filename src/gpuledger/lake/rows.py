@@ -133,7 +133,7 @@ def _in_parts(table: pa.Table, ids: np.ndarray) -> np.ndarray:
     """
     several = np.bincount(ids)[ids] > 1
     rows = np.flatnonzero(several)
-    group = np.unique(ids[rows], return_inverse=True)[1]
+    group = np.cumsum(np.diff(ids[rows], prepend=ids[rows[:1]]) != 0)
     torn = np.zeros(len(rows) and group[-1] + 1, dtype=bool)
     readings = frozenset(schema.readings()) - {_BESIDES}
     named = [n for n in table.column_names if n not in readings and n not in {ARRIVAL, schema.TIME, *schema.SERIES}]
@@ -183,7 +183,8 @@ def settle(table: pa.Table, existing: pa.Table | None) -> Settled:
         ids = groups(both)
         parts = _in_parts(both, ids)
         alone = np.flatnonzero(~parts | np.append(True, np.diff(ids) != 0))  # a row in parts stands for one
-        places, _, ticks = _places(both.take(pa.array(alone)), ids[alone])
+        stamped = both.select([c for c in (schema.TIME, *schema.DEVICE) if c in both.column_names])
+        places, _, ticks = _places(stamped.take(pa.array(alone)), ids[alone])
         clash[alone] = (np.bincount(ids)[ids[alone]] > 1) & ~parts[alone] & (ticks == 0) & new[alone]
         spread = int((new[alone] & (ticks > 0) & (places > 0)).sum())
     kept = both.filter(pa.array(new)).drop_columns([ARRIVAL])
