@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import datetime as dt
 from collections import Counter
 from decimal import Decimal
@@ -146,6 +147,19 @@ def test_every_dimension_adds_up_in_python(cli, files, by):
     assert f"by_{by}" in lake.analyze(by=by).to_dict()
     with pytest.raises(gpuledger.errors.UnknownName, match="dimension of ownership"):
         lake.audit(by="usr")
+
+
+@pytest.mark.parametrize("by", [b.value for b in By])
+def test_a_csv_has_the_owners_asked_for(cli, files, by):
+    lake = gpuledger.open("lake")
+    lake.ingest("samples.csv")
+    lake.jobs("sacct.txt", tz="UTC")
+    for made, names in (
+        (lake.audit(prices=1, by=by), {row.name for row in lake.audit(prices=1, by=by).statement.cost.by_asked}),
+        (lake.analyze(by=by), {row.name for row in lake.analyze(by=by).statement.by_owner}),
+    ):
+        made.save("answer.csv")
+        assert {row["name"] for row in csv.DictReader(Path("answer.csv").read_text().splitlines())} == names
 
 
 def test_files_without_a_lake_take_job_tables_too(cli, files):

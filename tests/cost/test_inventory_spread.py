@@ -332,3 +332,21 @@ def test_neither_order_nor_the_cut_into_files_matters(there: list[Presence], row
     assert whole.use
     assert parts.use
     assert whole.use.matched_usd == parts.use.matched_usd
+
+
+@pytest.mark.parametrize("device", ["n1.example.org/0", "n1/0", "N1/0", "i-0123456789abcdef0/0"])
+def test_host_and_index_by_any_name_of_the_host(device: str) -> None:
+    presences = [seen("GPU-a", "n1.example.org", index="0"), seen("GPU-b", "n1.example.org", index="1")]
+    node = Node("nodes.json", 1, "n1", frozenset({"i-0123456789abcdef0"}))
+    found = made(presences, own(paid(device, 3)), Found("nodes.json", "kubernetes", 1, nodes=(node,)))
+    assert {r.device: r.usd_per_h for r in found.rows} == {"GPU-a": 3, "GPU-b": None}
+    assert found.use
+    assert not found.use.unmatched
+
+
+def test_host_and_index_of_a_short_name_that_two_hosts_share_is_neither() -> None:
+    presences = [seen("GPU-a", "n1.east", index="0"), seen("GPU-b", "n1.west", index="0")]
+    found = made(presences, own(paid("n1/0", 3)))
+    assert not found.rows
+    assert found.use
+    assert [u.name for u in found.use.unmatched] == ["n1/0"]

@@ -9,10 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.rows import row_hashes, settle, spread_coarse_clock, without_conflicts
 from gpuledger.lake.sorting.order import ARRIVAL, in_order
+from gpuledger.ledger.engine import post_lake
 
 DAY = 1_768_867_200_000
 
@@ -48,6 +50,42 @@ def test_contradictions_are_all_rejected_and_left_out_when_read():
 def test_two_owners_at_one_instant_are_no_conflict():
     settled = settle(table([("A", 0, 0.5, "n"), ("A", 0, 0.5, "m")]), None)
     assert (settled.added, settled.conflicts.num_rows) == (2, 0)
+
+
+def one_metric(name: str, values: list[float], *, step_s: int = 60, **more: list) -> pa.Table:
+    """A file of one metric of one GPU."""
+    made = {"at_ms": [DAY + 1000 * step_s * i for i in range(len(values))], "gpu_uuid": ["A"] * len(values)}
+    found = pa.table(made | {name: values} | more)
+    texts = {i: pa.dictionary(pa.int32(), pa.string()) for i, t in enumerate(found.schema.types) if t == pa.string()}
+    return found.cast(pa.schema([field.with_type(texts.get(i, field.type)) for i, field in enumerate(found.schema)]))
+
+
+@pytest.mark.parametrize("step_s", [60, 15])
+def test_files_of_one_metric_each_are_one_row_together(tmp_path, step_s):
+    """By the minute, too, where two rows of a stamp may also be those of a coarse clock."""
+    values = {"gpu_util_ratio": [0.5, 0.6, 0.7, 0.8], "power_w": [300.0, 310.0, 320.0, 330.0]}
+    for name, found in values.items():
+        pq.write_table(one_metric(name, found, step_s=step_s, slice_ratio=[0.5] * 4), tmp_path / f"{name}.parquet")
+    files = [tmp_path / f"{name}.parquet" for name in values]
+    whole = {"gpu_uuid": ["A"] * 4, "slice_ratio": [0.5] * 4, **values}
+    for at_once in ([files], [files[:1], files[1:]], [files[1:], files[:1], files]):
+        lake = Lake(tmp_path / f"lake-{len(at_once)}-{at_once[0][0].stem}")
+        assert sum(import_files(lake, some).rows_rejected for some in at_once) == 0
+        posted = post_lake(lake, load_thresholds())
+        assert (posted.conflicts, posted.samples) == (0, 4)
+        (part,) = lake.manifest().parts
+        kept, left_out = without_conflicts(pq.read_table(lake.path(part)))
+        assert {name: kept[name].to_pylist() for name in whole} == whole
+        assert left_out == 0
+
+
+@pytest.mark.parametrize("other", [{"power_w": [300.0]}, {"gpu_model": ["NVIDIA H100"]}])
+def test_rows_that_differ_in_what_both_say_are_not_put_together(other):
+    ours = one_metric("gpu_util_ratio", [0.5], power_w=[301.0], gpu_model=["NVIDIA H200"])
+    both = pa.concat_tables([ours, one_metric("dram_ratio", [0.1], **other)], promote_options="default")
+    settled = settle(in_order(both.append_column(ARRIVAL, pa.array([0, 1]))), None)
+    assert (settled.added, settled.conflicts.num_rows) == (0, 2)
+    assert without_conflicts(settled.table)[1] == 2
 
 
 def test_a_minute_clock_read_every_fifteen_seconds_is_spread():

@@ -207,6 +207,15 @@ def test_a_pod_that_is_deleted_between_two_lists_ends_between_them(tmp_path):
     assert booked_on(lake, 0) == list(range(2, 9))
 
 
+def test_a_list_that_may_be_narrowed_by_a_label_is_named_where_it_ends_a_pod(tmp_path):
+    other = Life("q", "ml", 1, 3, 30)
+    _, notes = added_to(tmp_path, ([P, other], Taken(5, None, timed=True)), ([other], Taken(20, "ml", timed=True)))
+    (said,) = [note for note in notes if "narrowed" in note]
+    assert said.startswith("1.json: all of its pods have the label user=")
+    assert "(p) did not end there" in said
+    assert "without a selector" in said
+
+
 def test_lists_without_their_time_say_so_where_a_pod_ends(tmp_path):
     lake, notes = added_to(tmp_path, ([P, Q], Taken(5, None)), ([P, Q, Life("r", "ml", 0, 15, 30)], Taken(20, None)))
     said = next(note for note in notes if "ended between two lists" in note)

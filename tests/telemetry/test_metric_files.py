@@ -237,6 +237,19 @@ def test_one_reading_with_two_values_is_left_out_and_noted(tmp_path):
     assert any("twice with different values" in note for note in result.notes)
 
 
+def test_a_series_that_ended_owns_nothing_from_its_stale_marker_on(tmp_path):
+    """promtool dumps the markers of Prometheus as NaN, at the instant at which the GPU's next series starts."""
+    gpu = '__name__="DCGM_FI_DEV_GPU_UTIL", UUID="GPU-1", modelName="NVIDIA H200", Hostname="n1", gpu="0"'
+    ours, theirs = (f'{{{gpu}, namespace="{name}", pod="{name}-0"}}' for name in ("speech", "vision"))
+    lines = [f"{ours} 50 1768899600000", f"{ours} NaN 1768899615000", f"{theirs} 60 1768899615000"]
+    file = tmp_path / "dump.txt"
+    file.write_text("\n".join([*lines, f"{theirs} 61 1768899630000"]) + "\n")
+    rows, _ = imported(tmp_path, file)
+    assert list(zip(rows["at_ms"] - 1768899600000, rows["pod"], strict=True)) == [
+        (0, "speech-0"), (15000, "vision-0"), (30000, "vision-0"),
+    ]  # fmt: skip
+
+
 def test_a_time_that_has_not_come_is_noted_and_a_far_one_refused(tmp_path):
     text, file = (FIXTURES / "openmetrics/samples.om").read_text(), tmp_path / "page"
     first = min(map(int, re.findall(r" (17688\d{5})", text)))

@@ -97,13 +97,13 @@ def test_metrics_that_lack_the_owner_join_the_row_that_has_it():
     ]
 
 
-def test_values_that_mean_none_are_none():
+def test_a_blank_value_is_none_and_a_stale_marker_no_row():
     points = Points()
     series = points.series(GPU)
     for at, value in ((1, 2.0**63), (2, np.nan), (3, 50.0)):
         points.add(series, at, value)
-    table = pa.Table.from_batches(pivot(points).batches())
-    assert table["gpu_util_ratio"].to_pylist() == [None, None, 0.5]
+    table = pa.Table.from_batches(pivot(points).batches()).select(["at_ms", "gpu_util_ratio"])
+    assert table.to_pydict() == {"at_ms": [1, 3], "gpu_util_ratio": [None, 0.5]}
 
 
 def kube(name, **labels):

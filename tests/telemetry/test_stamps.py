@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -46,3 +47,10 @@ def test_a_text_is_read_by_the_first_layout_it_fits(text, layouts):
     else:
         assert fault.tolist() == [Fault.NONE]
         assert abs(at_ms[0] - expected) <= 1  # a fraction of a millisecond is cut off
+
+
+@pytest.mark.parametrize("text", ["1770112800000", "1770112800000.0", "1770112800", "1770112800000000"])
+def test_an_epoch_whose_digits_also_read_as_a_date_is_an_epoch(text):
+    reader = StampReader(())
+    at_ms, fault = reader.read(pa.array([text]))  # Python's ISO 8601 has 1770112800000 as 1770-11-28 00:00
+    assert (at_ms.tolist(), fault.tolist(), reader.zoneless) == ([1_770_112_800_000], [Fault.NONE], False)

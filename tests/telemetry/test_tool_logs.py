@@ -616,7 +616,24 @@ def test_a_panel_of_wandb_is_read_where_it_has_times(tmp_path):
     assert found["at_ms"].tolist() == [(1768870800 + 15 * i) * 1000 for i in range(4)]
 
 
-@pytest.mark.parametrize("axis", ["Step", "Relative Time (Process)"])
+@pytest.mark.parametrize("axis", ["Relative Time (Process)", "Relative Time (Wall)"])
+def test_a_panel_of_wandb_over_relative_time_needs_its_start(tmp_path, axis):
+    file = tmp_path / "panel.csv"
+    file.write_text(PANEL.format(x=axis) + '"0.5","300","290","310"\n"15.25","301","290","310"\n"soon","1","1","1"\n')
+    lake = gpuledger.open(tmp_path / "lake")
+    with pytest.raises(NotSaid, match="when the seconds it counts start") as raised:
+        lake.ingest(file, **SAID)
+    assert "--at TIME" in raised.value.hint
+    made = lake.ingest(file, at="2026-01-20T08:00:00Z", **SAID)
+    assert any("pause" in note for note in made.notes)
+    assert made.rows_rejected == 1
+    found = lake.samples().df()
+    assert found["power_w"].tolist() == [300, 301]
+    start = pd.Timestamp("2026-01-20T08:00:00Z").value // 1_000_000
+    assert (found["at_ms"] - start).tolist() == [500, 15250]
+
+
+@pytest.mark.parametrize("axis", ["Step", "_runtime"])
 def test_a_panel_of_wandb_without_times_names_what_to_export(tmp_path, axis):
     file = tmp_path / "panel.csv"
     file.write_text(PANEL.format(x=axis) + '"1","300","290","310"\n')

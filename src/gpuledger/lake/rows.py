@@ -1,10 +1,11 @@
 """What becomes of rows that claim the same device, owner, pod and instant?
 
 The lake is a set of distinct rows, kept with the stamps they came with. A row that is there already is a duplicate and
-dropped. What rows of one key mean is decided when they are read, from all rows of the device's day: where the clock
-ticks slower than the device was read, the rows are spread evenly over the tick. Everywhere else they contradict each
-other: none of them can be trusted, so all are reported, and posting leaves their instant out. No rule looks at which
-row came first, so neither the order of imports nor the way files are cut changes what posting sees.
+dropped. What rows of one key mean is decided when they are read, from all rows of the device's day: where no two of
+them have the same reading, as of files with one metric each, they are one row together; where the clock ticks slower
+than the device was read, they are spread evenly over the tick. Everywhere else they contradict each other: none of them
+can be trusted, so all are reported, and posting leaves their instant out. No rule looks at which row came first, so
+neither the order of imports nor the way files are cut changes what posting sees.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from gpuledger.lake.batch import Batch, repeated, row_hashes
+from gpuledger.lake.batch import Batch, as_dictionary, repeated, row_hashes
 from gpuledger.lake.sorting.order import ARRIVAL, device_codes, in_order, series_codes
 from gpuledger.telemetry import schema
 
@@ -27,6 +28,8 @@ _TICKS_MS = (60_000, 1_000)
 # A clock counts as coarse where stamps with several rows are common: at least two of them, and one stamp in 20.
 _COARSE_STAMPS = 2
 _COARSE_ONE_IN = 20
+# Known of a device with every metric of it, not read: it does not keep rows apart.
+_BESIDES = "slice_ratio"
 
 
 @dataclass(frozen=True)
@@ -125,6 +128,49 @@ def _tick(stamps: np.ndarray, rows: np.ndarray) -> int:
     return tick if tick and steps[(len(steps) - 1) // 2] == tick else 0
 
 
+def _in_parts(table: pa.Table, ids: np.ndarray) -> np.ndarray:
+    """For rows in order, which of them share their key with others and are one row with them.
+
+    No two of those have the same reading, and what else they say of the device is the same where both say it.
+    """
+    several = np.bincount(ids)[ids] > 1
+    rows = np.flatnonzero(several)
+    group = np.cumsum(np.diff(ids[rows], prepend=ids[rows[:1]]) != 0)
+    torn = np.zeros(len(rows) and group[-1] + 1, dtype=bool)
+    readings = frozenset(schema.readings()) - {_BESIDES}
+    named = [n for n in table.column_names if n not in readings and n not in {ARRIVAL, schema.TIME, *schema.SERIES}]
+    for name in (*(n for n in table.column_names if n in readings), *named):
+        column = table[name].take(pa.array(rows))
+        spoken = np.flatnonzero(column.is_valid().to_numpy())
+        if name in readings:
+            torn |= np.bincount(group[spoken], minlength=len(torn)) > 1
+        else:
+            codes = as_dictionary(column).indices.to_numpy(zero_copy_only=False)[spoken]
+            torn[group[spoken][1:][(np.diff(codes) != 0) & (np.diff(group[spoken]) == 0)]] = True
+        if torn.all():
+            break
+    several[rows] = ~torn[group]
+    return several
+
+
+def _put_together(table: pa.Table) -> pa.Table:
+    """Rows in order; those that are parts of one row as that row."""
+    ids = groups(table)
+    parts = _in_parts(table, ids)
+    if not parts.any():
+        return table
+    first = np.append(True, np.diff(ids) != 0)
+    kept = np.flatnonzero(first | ~parts)
+    row = np.searchsorted(kept, np.arange(len(ids)), side="right") - 1
+    out = []
+    for column in table.columns:
+        source = kept.copy()
+        spoken = np.flatnonzero(parts & column.is_valid().to_numpy())
+        source[row[spoken]] = spoken
+        out.append(column.take(pa.array(source)))
+    return pa.table(out, schema=table.schema)
+
+
 def settle(table: pa.Table, existing: pa.Table | None) -> Settled:
     """New rows (in order, with arrival numbers) against each other and against rows the lake has already."""
     both = table
@@ -137,22 +183,26 @@ def settle(table: pa.Table, existing: pa.Table | None) -> Settled:
     clash, spread = np.zeros(both.num_rows, dtype=bool), 0
     if has_equal_keys(both):
         ids = groups(both)
-        places, _, ticks = _places(both, ids)
-        clash = (np.bincount(ids)[ids] > 1) & (ticks == 0) & new
-        spread = int((new & (ticks > 0) & (places > 0)).sum())
+        parts = _in_parts(both, ids)
+        alone = np.flatnonzero(~parts | np.append(True, np.diff(ids) != 0))  # a row in parts stands for one
+        stamped = both.select([c for c in (schema.TIME, *schema.DEVICE) if c in both.column_names])
+        places, _, ticks = _places(stamped.take(pa.array(alone)), ids[alone])
+        clash[alone] = (np.bincount(ids)[ids[alone]] > 1) & ~parts[alone] & (ticks == 0) & new[alone]
+        spread = int((new[alone] & (ticks > 0) & (places > 0)).sum())
     kept = both.filter(pa.array(new)).drop_columns([ARRIVAL])
     duplicates = table.num_rows - kept.num_rows
     return Settled(kept, int((new & ~clash).sum()), duplicates, both.filter(pa.array(clash)), spread)
 
 
-def without_conflicts(table: pa.Table) -> tuple[pa.Table, int]:
+def without_conflicts(table: pa.Table, *, whole: bool = False) -> tuple[pa.Table, int]:
     """Rows of whole devices and days, in order, as posting sees them, and how many rows were left out.
 
-    Coarse clocks are spread; every instant that has contradicting rows is left out.
+    Rows in parts are put together, coarse clocks are spread; every instant that has contradicting rows is left out.
+    `whole`: every row has some reading that the table does not hold, so none is a part of another.
     """
     if not Batch(table).same_instant.any() or not has_equal_keys(table):
         return table, 0
-    table, _ = spread_coarse_clock(table)
+    table, _ = spread_coarse_clock(table if whole else _put_together(table))
     ids = groups(table)
     alone = np.bincount(ids)[ids] == 1
     return (table, 0) if alone.all() else (table.filter(pa.array(alone)), int((~alone).sum()))

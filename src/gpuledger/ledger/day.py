@@ -143,10 +143,21 @@ def _post_group(
     table, fixed = read_group(file, group, spoken, noted)
     if stale is not None:
         table = _only(table, stale)
-    table, counts = without_conflicts(table)[0], None
+    table, counts = without_conflicts(table, whole=bool(steady))[0], None
     if holdings is not None and table.num_rows:
         table, fixed, counts = join_jobs(table, fixed, holdings)
     return post(table, limits, edges, steady=steady, fixed=fixed, clip=clip), counts
+
+
+def set_aside(lake: Lake, part: str) -> int:
+    """How many rows of a day's part contradict each other, so that posting leaves them out."""
+    with open_part(lake.store.local([place_of(part)])[0]) as file:
+        tables = (file.read_row_group(i, columns=_here(file), use_threads=False) for i in range(file.num_row_groups))
+        return sum(without_conflicts(table)[1] for table in tables)
+
+
+def _here(file: pq.ParquetFile) -> list[str]:
+    return [name for name in COLUMNS if name in file.schema_arrow.names]
 
 
 def _replaced(ledger: Ledger, day: str, name: str, stale: set[str], fresh: list[pa.Table]) -> pa.Table:

@@ -14,7 +14,7 @@ from gpuledger.lake.jobs.store import read_manifest
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import merge_day
 from gpuledger.lake.stores.path import place_of
-from gpuledger.ledger.day import DayDone, DayTask, post_day
+from gpuledger.ledger.day import DayDone, DayTask, post_day, set_aside
 from gpuledger.ledger.facts import rules_fingerprint
 from gpuledger.ledger.jobs.counts import JoinCounts, added
 from gpuledger.ledger.store import Ledger, PostedDay, part_ids, stale_devices, writing
@@ -59,14 +59,16 @@ def post_lake(
         wanted = engine.at_once(rows, ROWS_WORTH_PROCESSES)
         left: dict[str, list[DayDone | None]] = {}
         for done in _run([task for task, _, _ in ready.values()], engine, wanted, progress, left):
-            posted, rows = ready[done.day][1:]
+            task, posted, rows = ready[done.day]
             pieces = left[done.day]
-            counted = {"samples": done.samples, "conflicts": rows - done.samples, "joined": done.joined}
+            # Fewer samples than rows: some contradict each other, or are parts of one.
+            conflicts = set_aside(lake, task.part) if rows > done.samples else 0
+            counted = {"samples": done.samples, "conflicts": conflicts, "joined": done.joined}
             ledger.commit(replace(posted.written(len(pieces)), **counted))
             result.joined += [] if done.joined is None else [done.joined]
             result.days_posted.append(done.day)
             result.samples += done.posted
-            result.conflicts += rows - done.samples
+            result.conflicts += conflicts
     result.days_posted.sort()
     return result
 

@@ -160,16 +160,20 @@ def _instants(
     batch: pa.RecordBatch, bound: Bound, stamps: StampReader, faults: Faults, labels: dict[str, pa.Array]
 ) -> pa.Array:
     """The instant of each row, in milliseconds."""
-    if not bound.time and not bound.clock:
+    if not (bound.time or bound.clock or bound.elapsed):
         rows = [labels[c] for c in (*schema.DEVICE, *schema.SERIES) if c in labels]
         return pa.array(stamps.untimed.rounds(rows) if stamps.untimed else np.full(batch.num_rows, bound.at_ms))
-    written = batch.column(bound.time or bound.clock)
-    at_ms, wrong = stamps.read(stamps.untimed.dated(written) if bound.clock and stamps.untimed else written)
+    column = bound.time or bound.clock or bound.elapsed
+    written = batch.column(column)
+    if bound.elapsed and stamps.untimed:
+        at_ms, wrong = stamps.untimed.after(written)
+    else:
+        at_ms, wrong = stamps.read(stamps.untimed.dated(written) if bound.clock and stamps.untimed else written)
     limits = schema.columns()[schema.TIME]
     for fault, reason in ((StampFault.AMBIGUOUS, AMBIGUOUS_TIME), (StampFault.IMPOSSIBLE, IMPOSSIBLE_TIME)):
-        faults.add(wrong == fault, reason, bound.time or bound.clock, written)
+        faults.add(wrong == fault, reason, column, written)
     outside = (wrong == StampFault.WRONG) | (at_ms < limits.min) | (at_ms > limits.max)
-    faults.add(outside, WRONG_TIME, bound.time or bound.clock, written)
+    faults.add(outside, WRONG_TIME, column, written)
     return pa.array(at_ms, pa.int64())
 
 

@@ -2,7 +2,7 @@
 
 A file without any times: its first round is of the instant the user names, and each further round of a GPU comes one
 interval later. A file with the time of day only: the user names the day of its first row, and the next one starts
-where the clock goes back past midnight.
+where the clock goes back past midnight. A file that counts seconds: the user names the instant they count from.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ _EPOCH_SIZES = ((1e11, 1e3), (1e14, 1.0), (1e17, 1e-3), (1e20, 1e-6))
 _MS_PER_MINUTE = 60 * MS_PER_S
 # As BigQuery and Go write times in UTC: 2026-01-20 08:00:00 UTC, 2026-01-20 08:00:00.5 +0000 UTC
 _IN_UTC = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(?: \+0000)? (?:UTC|GMT)")
+# More digits than a date has: Python reads 1770112800000, an epoch in ms, as 1770-11-28 00:00, too.
+_DIGITS = re.compile(r"\d{9,}(?:\.\d*)?")
 
 
 class Fault(IntEnum):
@@ -184,6 +186,8 @@ class StampReader:
                 return self._instants(dt.datetime.strptime(text, layout))
             except (ValueError, OverflowError):
                 continue
+        if _DIGITS.fullmatch(text):
+            return self._number(text)
         in_utc = _IN_UTC.fullmatch(text)
         try:
             if in_utc:
@@ -234,6 +238,8 @@ def _from_number(column: pa.Array, sizes: tuple[tuple[float, float], ...]) -> De
 
 
 _S_PER_DAY = MS_PER_DAY // MS_PER_S
+_SECONDS = r"^\d+(\.\d*)?([eE][-+]?\d{1,2})?$"
+_MOST_S = 1e11  # beyond any year that a sample may be of
 
 
 class Untimed:
@@ -261,6 +267,15 @@ class Untimed:
                 hint="say how far its rows are apart: add --every LENGTH, for example --every 1s",
             )
         return self._at_ms + count * (self._every_ms or 0)
+
+    def after(self, elapsed: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+        """The instants so many seconds after the first, in ms, and by row what is wrong with them, as `read` has it."""
+        words = pc.utf8_trim_whitespace(elapsed.cast(pa.string()))
+        numbers = pc.if_else(pc.match_substring_regex(words, _SECONDS), words, None).cast(pa.float64())
+        seconds = numbers.fill_null(np.nan).to_numpy(zero_copy_only=False)
+        wrong = ~(seconds < _MOST_S)
+        at_ms = self._at_ms + np.rint(np.where(wrong, 0.0, seconds) * MS_PER_S).astype(np.int64)
+        return at_ms, np.where(wrong, Fault.WRONG, Fault.NONE).astype(np.int8)
 
     def dated(self, clock: pa.Array) -> pa.Array:
         """The times of day as times; a cell that is not one stays as it is."""

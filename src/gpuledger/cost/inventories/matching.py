@@ -115,6 +115,14 @@ class Directory:
                 return frozenset(found)
         return frozenset()
 
+    def gpu(self, name: str) -> str | None:
+        """The GPU called so: by its UUID, by that of a slice, or by any name of its host and its index there."""
+        if name in self.gpus:
+            return self.gpus[name]
+        host, _, index = name.rpartition("/")
+        found = {f"{known}/{index}" for known in self.hosts((host,))} & self.gpus.keys()
+        return self.gpus[found.pop()] if len(found) == 1 else None
+
     def ambiguous(self, names: Iterable[str]) -> bool:
         """Whether one of these names is that of several hosts."""
         return any(name.casefold() in self.shared for name in names)

@@ -75,8 +75,8 @@ def settle(stock: Stock, presences: Sequence[Presence]) -> Inventory:
 def _own(stock: Stock, directory: Directory, unmatched: list[Unmatched]) -> Iterator[Paid]:
     """Rows of the user's own: by UUID as they are, by host shared by the GPUs of that host."""
     for row in (row for one in stock.found for row in one.paid):
-        if row.device in directory.gpus:
-            yield replace(row, device=directory.gpus[row.device])
+        if gpu := directory.gpu(row.device):
+            yield replace(row, device=gpu)
             continue
         low, high = ends_of(row)
         hosted = directory.meant((row.device,))

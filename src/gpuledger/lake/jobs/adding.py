@@ -92,7 +92,10 @@ def add_jobs(
             f"jobs that two rows give different owners for: {names}; of two names the later in the alphabet is used."
             " Check the tables"
         )
-    _note_pods(result, sorted(set(merged) - set(before), key=order_of), known)
+    new = sorted(set(merged) - set(before), key=order_of)
+    _note_pods(result, new, known)
+    for path, one in found:
+        _note_narrow(result, path, one, new)
     result.pods_unsure = len({(c.identity, c.start_ms) for c in merged if c.sure_ms is not None})
     return result
 
@@ -146,6 +149,17 @@ def _note_pods(result: JobsResult, claims: Iterable[Claim], lists: Sequence[PodL
         out.append(
             f"{count(len(running), 'pod')} without an end count{'s' * one} as still running ({_named(running)}); add a"
             f" newer list of all pods: it ends those that it lacks; {_END_IT}"
+        )
+
+
+def _note_narrow(result: JobsResult, path: Path, found: Found, new: Iterable[Claim]) -> None:
+    """Report pods that a list ended, and that it may lack because only pods with some label were asked for."""
+    ended = [c for c in new if found.listed is not None and c.end_ms is None and c.gone_ms == found.listed.at_ms]
+    if ended and found.common:
+        result.notes.append(
+            f"{path.name}: all of its pods have the label {some(found.common)}: if it was narrowed by -l, pods that it"
+            f" lacks ({_named(ended)}) did not end there, and their later time has no owner. Add a list without a"
+            " selector: kubectl get pods -A -o json"
         )
 
 

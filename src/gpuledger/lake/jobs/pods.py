@@ -119,6 +119,12 @@ def list_of(document: Any, pods: Sequence[Mapping[str, Any]]) -> PodList | None:
     )
 
 
+def common_labels(pods: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The labels that all pods of a list have, as kubectl -l writes them: what it may have been narrowed by."""
+    found = [{f"{k}={v}" for k, v in _part(_part(pod, "metadata"), "labels").items()} for pod in pods]
+    return sorted(set.intersection(*found)) if found else []
+
+
 def timed(path: Path, listed: PodList, taken: str | int) -> PodList:
     """The list with what is known of when it was taken."""
     file = path.stat()

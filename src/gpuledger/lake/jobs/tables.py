@@ -21,7 +21,7 @@ from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.errors import FileFault, nearest
 from gpuledger.lake.jobs.claims import LABELS, Claim
 from gpuledger.lake.jobs.lists import PodList
-from gpuledger.lake.jobs.pods import TAKEN, list_of, newest_ms, pod_row
+from gpuledger.lake.jobs.pods import TAKEN, common_labels, list_of, newest_ms, pod_row
 from gpuledger.lake.jobs.sacct_json import sacct_jobs, sacct_row
 
 Kind = StrEnum("Kind", {"SACCT": "sacct", "PODS": "Kubernetes pods", "TABLE": "table of jobs"})
@@ -47,7 +47,7 @@ class Found:
     """What one file holds: claims, and what of it cannot be used: (row, reason, column, value).
 
     `seen_ms`: when pods were seen at least; `listed`: what a list of pods shows about those it lacks; `taken`: when it
-    was taken, as the file says it.
+    was taken, as the file says it; `common`: labels that all pods of the list have.
     """
 
     kind: Kind
@@ -60,6 +60,7 @@ class Found:
     seen_ms: int | None = None
     listed: PodList | None = None
     taken: str = ""
+    common: list[str] = field(default_factory=list)
 
     def skip(self, why: Skipped) -> None:
         """Count a job that held no GPU."""
@@ -164,6 +165,7 @@ def _json_rows(path: Path, text: str) -> tuple[Found, list[tuple[int, Row]]]:
     if any(item.get("kind") == "Pod" or {"metadata", "spec"} <= item.keys() for item in items):
         found = Found(Kind.PODS, rows=len(items), seen_ms=newest_ms(items), listed=list_of(raw, items))
         found.taken = str(raw.get(TAKEN) or "") if isinstance(raw, dict) else ""
+        found.common = common_labels(items)
         made = [(n, pod_row(item)) for n, item in enumerate(items, start=1)]
         for _, row in made:
             if row["part"]:

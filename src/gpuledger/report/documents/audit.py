@@ -94,7 +94,7 @@ def audit_document(audit: AuditStatement, name: str = NAME) -> Document:
         screen_notes=False,
         data=lambda: to_json(audit),
         files=files(audit),
-        main_table="by_owner",
+        main_table=f"by_{audit.cost.by or 'owner'}",
     )
 
 

@@ -69,7 +69,7 @@ def efficiency_document(
         screen=Later(lambda: _screen(s)),
         data=lambda: to_json(s),
         files={name: lambda name=name: csv_text(csv_rows(name, s)) for name in FILES},  # type: ignore[misc]
-        main_table="per_gpu",
+        main_table=f"by_{s.by}" if s.by else "per_gpu",
     )
 
 

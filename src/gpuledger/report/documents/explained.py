@@ -94,6 +94,8 @@ def _how(found: Explanation) -> Terms:
             f"without a zone, read as {found.zone} (change with --tz)" if found.zoneless else "with their zone or epoch"
         )
         time = f"from {visible(bound.time)!r}, written {written}; {zone if found.rows else 'no row was read'}"
+    elif bound.elapsed and bound.at_ms is not None:
+        time = f"{iso(bound.at_ms)} (--at) plus the seconds in {visible(bound.elapsed)!r}"
     elif bound.at_ms is not None:
         time = f"{iso(bound.at_ms)} for all rows (--at)"
     else:

@@ -43,10 +43,10 @@ class Given(msgspec.Struct, frozen=True):
 class Bound(msgspec.Struct, frozen=True):
     """A mapping applied to the columns a file really has.
 
-    `time` is empty where the rows are of the instant `at_ms`, or of the time of day in `clock`. `constants`: labels of
-    all rows whose own cell is empty; `fixed`: readings likewise, in the schema's units. `absent`: what a user's map
-    names and the file lacks. `labels`: by column the source columns it may stand in, the first filled cell of a row
-    counting.
+    `time` is empty where the rows are of the instant `at_ms`, of the time of day in `clock`, or `elapsed` seconds after
+    `at_ms`. `constants`: labels of all rows whose own cell is empty; `fixed`: readings likewise, in the schema's units.
+    `absent`: what a user's map names and the file lacks. `labels`: by column the source columns it may stand in, the
+    first filled cell of a row counting.
     """
 
     mapping: Mapping
@@ -60,6 +60,7 @@ class Bound(msgspec.Struct, frozen=True):
     fixed: dict[str, float] = msgspec.field(default_factory=dict)
     absent: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     clock: str = ""
+    elapsed: str = ""
 
     def only(self, wanted: Collection[str] | None) -> Bound:
         """What fills some columns of the schema; None: all."""
@@ -74,7 +75,7 @@ class Bound(msgspec.Struct, frozen=True):
 
     def source_columns(self) -> list[str]:
         """The columns worth reading."""
-        time = [name for name in (self.time, self.clock) if name]
+        time = [name for name in (self.time, self.clock, self.elapsed) if name]
         return list(dict.fromkeys([*time, *self.label_columns(), *(source for source, _ in self.values.values())]))
 
     def label_columns(self) -> list[str]:
@@ -117,8 +118,8 @@ def bind(path: str | Path, names: list[str], mapping: Mapping | None = None, sai
     chosen = mapping or _detect(path, names)
     found = fitted(path, names, chosen, said)
     if found.asked and set(found.missing) <= set(found.asked):
-        by_clock = found.bound.clock
-        raise asking(path, ["date" if by_clock and a == "time" else a for a in found.asked], chosen)
+        time = "date" if found.bound.clock else "start" if found.bound.elapsed else "time"
+        raise asking(path, [time if a == "time" else a for a in found.asked], chosen)
     if found.missing:
         raise missing(path, list(found.missing), names, chosen)
     _check_twice(path, names, chosen)
@@ -145,12 +146,13 @@ def fitted(path: str | Path, names: list[str], chosen: Mapping, said: Given = NO
         constants["gpu_uuid"] = constants["gpu_index"]
     at_ms = None if time else said.at_ms
     clock = "" if time else next((s for s in chosen.time.clock if s in present), "")
+    elapsed = "" if time or clock else next((s for s in chosen.time.elapsed if s in present), "")
     missing = _lacking(chosen, present, time if at_ms is None else "--at", {*labels, *constants, *values, *fixed})
     said_here = {*labels, *constants, *(("time",) if time or at_ms is not None else ())}
-    said_here |= {"every"} if time or clock or said.every_ms else set()
+    said_here |= {"every"} if time or clock or elapsed or said.every_ms else set()
     asked = tuple(a for a in chosen.asks if a not in said_here)
     named_here = (s for sources in labels.values() for s in sources)
-    used = {time, clock, *chosen.time.join, *named_here, *(s for s, _ in values.values()), *chosen.ignored}
+    used = {time, clock, elapsed, *chosen.time.join, *named_here, *(s for s, _ in values.values()), *chosen.ignored}
     unused = tuple(n for n in names if n not in used)
     absent = _absent(chosen, labels, values)
     named = {s for sources in absent.values() for s in sources}
@@ -159,7 +161,7 @@ def fitted(path: str | Path, names: list[str], chosen: Mapping, said: Given = NO
     close = {s: None for r in rules if r.column not in values for s in r.sources if s not in named}
     suggestions = {n: found[0] for n in unused if (found := nearest(n, close, 1))}
     suggestions |= _labels_written_otherwise(chosen, {*labels, *constants}, unused)
-    bound = Bound(chosen, time, labels, values, unused, suggestions, constants, at_ms, fixed, absent, clock)
+    bound = Bound(chosen, time, labels, values, unused, suggestions, constants, at_ms, fixed, absent, clock, elapsed)
     return Fitted(bound, tuple(missing), asked)
 
 

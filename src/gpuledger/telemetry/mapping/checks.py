@@ -146,6 +146,7 @@ def asking(path: str | Path, asked: list[str], mapping: Mapping) -> NotSaid:
     words = {
         "time": "when its readings were taken",
         "date": "on which day it starts",
+        "start": "when the seconds it counts start",
         "every": "how far they are apart",
         "host": "which host it is from",
         "gpu_model": "which GPU it is of",

@@ -15,6 +15,7 @@ EPOCH_UNITS = {"s": 1e3, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
 ASKS = {
     "time": "--at TIME",
     "date": "--at DATE",
+    "start": "--at TIME",
     "every": "--every LENGTH",
     "host": "--host NAME",
     "gpu_model": "--gpu-model NAME",
@@ -25,7 +26,8 @@ class TimeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Where the instant stands and how it may be written; ISO 8601 and epoch numbers are always read.
 
     `join`: columns that make one text together, such as a date and a time. `unit`: of epoch numbers; without one it
-    follows from their size. `clock`: columns that hold the time of day only.
+    follows from their size. `clock`: columns that hold the time of day only. `elapsed`: columns that count seconds from
+    a start that only the user knows.
     """
 
     sources: tuple[str, ...] = ()
@@ -33,6 +35,7 @@ class TimeRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     join: tuple[str, ...] = ()
     unit: str = ""
     clock: tuple[str, ...] = ()
+    elapsed: tuple[str, ...] = ()
 
     @property
     def joined(self) -> str:

@@ -66,7 +66,8 @@ class Pivot:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, some millions of points at a time."""
         series, at_ms, values = self.points.arrays()
-        used = self.kept.set[series] != _UNUSED
+        # NaN is how Prometheus marks that a series has ended: its labels were not there any more.
+        used = (self.kept.set[series] != _UNUSED) & ~np.isnan(values)
         series, at_ms, values = series[used], at_ms[used], values[used]
         order = np.argsort(at_ms, kind="stable")
         first = 0
@@ -119,7 +120,7 @@ class Pivot:
         out = np.full(rows, np.nan)
         kept = self.kept
         with np.errstate(over="ignore"):
-            known = ~np.isnan(values) & ~((values >= kept.blank_from[series]) & np.isfinite(values))
+            known = ~((values >= kept.blank_from[series]) & np.isfinite(values))
             numbers = values * kept.multiply[series] / kept.divide[series]
         ranks = kept.rank[series]
         for rank in np.unique(ranks[known])[::-1]:

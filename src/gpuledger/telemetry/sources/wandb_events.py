@@ -6,7 +6,8 @@ hosts. Activity of SMs and pipes was a share in some versions of the SDK and is 
 never exceed 1 does not tell which, and its activity is left out.
 
 The CSV of a panel has one metric of a run, in columns such as `run - system.gpu.0.gpu`, with its smallest and largest
-value in `...__MIN` and `...__MAX`. It is read where its x-axis is the time; over steps or relative time it has none.
+value in `...__MIN` and `...__MAX`. It is read where its x-axis is the time, or seconds since the run started, which
+the user names; over steps it has no times.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from gpuledger.telemetry.unpacking import text_lines
 from gpuledger.units import some
 
 _PANEL = re.compile(r"(.+) - (system[./]gpu\.\d+\..+?)(__MIN|__MAX)?")
-_TIMES = ("_timestamp", "Wall Time")
 _COLUMN = re.compile(r"system[./]gpu\.(\d+)\.(\w+)(?:/l:(.+))?")
 _ACTIVITY = re.compile(r"(smActive|smOccupancy|dramActive|pipe\w+Active)")
 _PEEK_LINES = 200
@@ -67,7 +67,8 @@ def _check_panel(path: Path, names: list[str], runs: set[str]) -> None:
         "export all metrics of a run with their times instead: wandb.Api().run('TEAM/PROJECT/RUN')"
         ".history(stream='events', samples=100_000).to_csv('events.csv')"
     )
-    if not any(name in names for name in _TIMES):
+    time = layout("wandb_events").time
+    if not any(name in names for name in (*time.sources, *time.elapsed)):
         words = f"it is the CSV of a W&B panel over {names[0]!r}, which does not show the time of a reading"
         raise FileFault(path, words, hint=hint)
     if len(runs) > 1:
@@ -93,6 +94,8 @@ def _read(opened: Opened) -> Opened:
         opened.notes.append(
             "a W&B panel exports a sample of one metric; run.history(stream='events', samples=100_000) has all of them"
         )
+        if elapsed := next((n for n in opened.names if n in layout("wandb_events").time.elapsed), ""):
+            opened.notes.append(f"its times are --at plus the seconds in {elapsed!r}, without pauses of the run")
     if unclear:
         opened.notes.append("activity of SMs and pipes is left out: values up to 1 may be shares or percent")
     hosts = [] if any(not host for _, host in plan.gpus) else ["host"]
