@@ -44,7 +44,7 @@ class Blocks:
         self.total = int(self.rows.sum())
 
     def order(self, starts: np.ndarray) -> np.ndarray:
-        """The rows of the blocks in all arrays, one array after the other; `starts`: where each begins."""
+        """The rows of the blocks among those of all arrays; `starts`: where the first row of each would stand."""
         before = np.cumsum(self.rows) - self.rows
         return np.arange(self.total) + np.repeat(starts[self.piece] + self.start - before, self.rows)
 

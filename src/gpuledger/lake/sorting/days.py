@@ -13,7 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 
 import msgspec
@@ -27,7 +27,6 @@ from gpuledger.lake.sorting.narrow import SERIES, Narrow, Series, SeriesNote, jo
 from gpuledger.lake.sorting.order import ARRIVAL, in_order, instants
 from gpuledger.lake.sorting.runs import Handed, Piece, Run, Slice, shares_of
 from gpuledger.native.moving import order_by
-from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY
 
 RUN_ROWS = 1 << 18
@@ -70,10 +69,6 @@ class DaySorter:
         if not table.num_rows:
             return
         columns = {name: one_array(column) for name, column in zip(table.column_names, table.columns, strict=True)}
-        first_ms, last_ms = (columns[schema.TIME][row].as_py() for row in (0, -1))
-        if first_ms < self._newest_ms and self._waiting_rows >= RUN_ROWS // 2:  # a run should rise in time
-            self._close_run()
-        self._newest_ms = last_ms
         full = {name for name, column in columns.items() if not column.null_count}
         self._any |= {name for name, column in columns.items() if column.null_count < table.num_rows}
         self._spoken = full if self._spoken is None else self._spoken & full
@@ -82,7 +77,11 @@ class DaySorter:
                 arrival = np.arange(self.arrived, self.arrived + table.num_rows, dtype=np.int64)
             columns[ARRIVAL] = pa.array(arrival)
         self.arrived += table.num_rows
-        self._waiting.append(self._series.narrow(columns))
+        rows = self._series.narrow(columns)
+        if rows.at_ms[0] < self._newest_ms and self._waiting_rows >= SLICE_ROWS:  # a run should rise in time
+            self._close_run()
+        self._newest_ms = int(rows.at_ms[-1])
+        self._waiting.append(rows)
         self._waiting_rows += table.num_rows
         if self._waiting_rows >= RUN_ROWS - RUN_ROWS // 8:  # nearly as many are enough: joining them takes time too
             self._close_run()
@@ -184,7 +183,7 @@ class DaySorter:
     def _close_run(self) -> None:
         if not self._waiting:
             return
-        rows = joined(self._waiting)
+        rows = joined(sorted(self._waiting, key=lambda some: int(some.at_ms[0])))
         self._waiting, self._waiting_rows = [], 0
         codes, names = self._series.devices(rows.series)
         day = rows.at_ms // MS_PER_DAY
@@ -252,30 +251,32 @@ class DaySorter:
         """The rows of some devices, in order."""
         # Mapped for this chunk only: what was touched would count as memory in use.
         files: dict[int, ipc.RecordBatchFileReader] = {}
-        place, found = {name: i for i, name in enumerate(devices)}, list[Sorted]()
+        place, found = {name: i for i, name in enumerate(devices)}, dict[int, Sorted]()
         waiting, settled = 0, 0
         for piece in sorted(pieces, key=lambda p: p.slice.first_ms):
             note = piece.slice
             low, high = bisect_left(note.devices, devices[0]), bisect_right(note.devices, devices[-1])
             if low == high:
                 continue
-            counts = note.counts[low:high]
-            rows = self._own(piece, files).at(sum(note.counts[:low]), sum(counts))
-            found.append(Sorted(rows, [place[d] for d in note.devices[low:high]], counts))
-            waiting += len(rows)
+            counts, rows = note.counts[low:high], self._own(piece, files) if piece.rows is None else piece.rows
+            starts = list(accumulate(counts[:-1], initial=piece.start + sum(note.counts[:low])))
+            run = found.setdefault(id(rows), Sorted(rows, [], [], []))  # slices of a run in memory are of the same rows
+            run.places.extend([place[d] for d in note.devices[low:high]])
+            run.starts.extend(starts)
+            run.counts.extend(counts)
+            waiting += sum(counts)
             if waiting - settled >= max(8 * MANY_ROWS, settled):  # one device with a day's repeated rows in many runs
-                found = [self._distinct([f.rows for f in found], place)]
-                waiting = settled = len(found[0].rows)
+                one = self._distinct(together(list(found.values()))[0], place)
+                found, waiting = {id(one.rows): one}, len(one.rows)
+                settled = waiting
         if not found:
             return pa.table({})
-        rows, starts = together(found)
+        rows, first = together(list(found.values()))
         table = self._series.wide(rows)
-        return table if rising(starts, rows.at_ms) else in_order(table)
+        return table if rising(first, rows.at_ms) else in_order(table)
 
     def _own(self, piece: Piece, files: dict[int, ipc.RecordBatchFileReader]) -> Narrow:
-        """The rows of a slice, with the numbers its labels have here; `files`: those that are open."""
-        if piece.rows is not None:
-            return piece.own()
+        """The rows of a slice that was spilled, with the numbers its labels have here; `files`: those that are open."""
         run = self._runs[piece.run]
         if piece.run not in files:
             files[piece.run] = ipc.open_file(pa.memory_map(run.file))
@@ -287,13 +288,13 @@ class DaySorter:
             columns[SERIES] = pa.array(self._renumbered[run.note][columns[SERIES].to_numpy()])
         return Narrow(piece.slice.constants, columns)
 
-    def _distinct(self, found: list[Narrow], place: dict[str, int]) -> Sorted:
+    def _distinct(self, whole: Narrow, place: dict[str, int]) -> Sorted:
         """Distinct rows in order of device; `place`: of each device."""
-        whole = joined(found)
         wide = self._series.wide(whole)
         again = repeated(instants(wide), wide)
         self.repeats += int(again.sum())
         whole = whole.taken(np.flatnonzero(~again))
         codes, names = self._series.devices(whole.series)
         counts = np.bincount(codes, minlength=len(names)).tolist()
-        return Sorted(whole.taken(order_by(codes, len(names))), [place[name] for name in names], counts)
+        starts = list(accumulate(counts[:-1], initial=0))
+        return Sorted(whole.taken(order_by(codes, len(names))), [place[name] for name in names], starts, counts)

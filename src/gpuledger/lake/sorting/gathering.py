@@ -14,23 +14,22 @@ from gpuledger.native.moving import Blocks
 
 
 class Sorted(NamedTuple):
-    """Rows in order of device: the places of their devices, and how many rows each has."""
+    """Rows of devices in a run: by device its place among those wanted, its first row, and how many it has."""
 
     rows: Narrow
     places: list[int]
+    starts: list[int]
     counts: list[int]
 
 
-def together(found: list[Sorted]) -> tuple[Narrow, np.ndarray]:
+def together(found: Sequence[Sorted]) -> tuple[Narrow, np.ndarray]:
     """All rows in order of device, rows of one device as they were found; and where the devices begin."""
-    place, counts = np.concatenate([f.places for f in found]), np.concatenate([f.counts for f in found])
-    if len(found) == 1:
-        return found[0].rows, np.cumsum(counts) - counts
+    place, start, counts = (np.concatenate([f[field] for f in found]) for field in (1, 2, 3))
     piece = np.repeat(np.arange(len(found)), [len(f.places) for f in found])
-    start = np.concatenate([np.cumsum([0, *f.counts[:-1]]) for f in found])
     order = np.argsort(place, kind="stable")
     held = np.bincount(place, counts).astype(np.int64)
-    return _gathered([f.rows for f in found], Blocks(piece[order], start[order], counts[order])), np.cumsum(held) - held
+    blocks = Blocks(piece[order], start[order], counts[order])
+    return _gathered([f.rows for f in found], blocks), np.cumsum(held) - held
 
 
 def rising(starts: np.ndarray, at_ms: np.ndarray) -> bool:
@@ -43,12 +42,22 @@ def rising(starts: np.ndarray, at_ms: np.ndarray) -> bool:
 def _gathered(found: Sequence[Narrow], blocks: Blocks) -> Narrow:
     """Blocks of rows one after the other; `blocks`: of which of the tables found, from which row on."""
     same, names = constants_of(found)
-    starts = np.cumsum([0, *(len(rows) for rows in found)])
     columns: dict[str, pa.Array] = {}
     for name in names:
         arrays = columns_of(found, name)
         if any(array.null_count for array in arrays):
-            columns[name] = pc.take(pa.concat_arrays(arrays), pa.array(blocks.order(starts)), boundscheck=False)
+            columns[name] = _with_nulls(arrays, blocks)
         else:
             columns[name] = blocks.gathered(arrays)
     return Narrow(same, columns)
+
+
+def _with_nulls(arrays: Sequence[pa.Array], blocks: Blocks) -> pa.Array:
+    """Blocks of arrays in which values may be missing."""
+    used = np.unique(blocks.piece)
+    low = np.array([blocks.start[blocks.piece == piece].min() for piece in used])
+    high = np.array([(blocks.start + blocks.rows)[blocks.piece == piece].max() for piece in used])
+    parts = [arrays[piece].slice(first, last - first) for piece, first, last in zip(used, low, high, strict=True)]
+    starts = np.zeros(len(arrays), dtype=np.int64)
+    starts[used] = np.cumsum(high - low) - (high - low) - low
+    return pc.take(pa.concat_arrays(parts), pa.array(blocks.order(starts)), boundscheck=False)

@@ -73,6 +73,7 @@ class Series:
         self._names: dict[str, Names] = defaultdict(Names)
         self._number: dict[tuple[int, ...], int] = {}
         self._before: tuple[np.ndarray, np.ndarray] | None = None
+        self._ranked: tuple[np.ndarray, np.ndarray, list[str]] | None = None
 
     def narrow(self, given: dict[str, pa.Array]) -> Narrow:
         """Rows of the schema, in fewer columns."""
@@ -121,13 +122,16 @@ class Series:
     def devices(self, series: np.ndarray) -> tuple[np.ndarray, list[str]]:
         """By row its device as a number that sorts like the device's name, and the names."""
         held = np.flatnonzero(np.bincount(series, minlength=len(self._number)))
-        labels, named = self._codes(), {name: [*self._names[name].texts, None] for name in schema.DEVICE}
-        boards, instances = ([named[name][c] for c in labels[name][held].tolist()] for name in schema.DEVICE)
-        texts = [device_name(board, instance) for board, instance in zip(boards, instances, strict=True)]
-        names = sorted(set(texts))
-        position = {name: i for i, name in enumerate(names)}
-        rank = np.zeros(len(self._number), dtype=np.int64)
-        rank[held] = [position[text] for text in texts]
+        if self._ranked is None or not np.array_equal(held, self._ranked[0]):  # most runs are of the same devices
+            labels, named = self._codes(), {name: [*self._names[name].texts, None] for name in schema.DEVICE}
+            boards, instances = ([named[name][c] for c in labels[name][held].tolist()] for name in schema.DEVICE)
+            texts = [device_name(board, instance) for board, instance in zip(boards, instances, strict=True)]
+            names = sorted(set(texts))
+            position = {name: i for i, name in enumerate(names)}
+            rank = np.zeros(len(self._number), dtype=np.int32)
+            rank[held] = [position[text] for text in texts]
+            self._ranked = held, rank, names
+        _, rank, names = self._ranked
         return rank[series], names
 
     def _codes(self) -> dict[str, np.ndarray]:
