@@ -16,6 +16,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from gpuledger.lake.processes import Progress, T
+from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.runs import Handed
 from gpuledger.lake.taking import Piece, Taken, Taker
 
@@ -106,15 +107,25 @@ class ByDay(Generic[T, F]):
 
 
 def take_by_day(
-    pieces: Sequence[Piece], days: Sequence[int], taker: Taker, folder: Path, finish: Callable[[int], None]
+    pieces: Sequence[Piece],
+    days: Sequence[int],
+    sorter: DaySorter,
+    taker: Taker,
+    folder: Path,
+    finish: Callable[[int], None],
 ) -> dict[int, Taken]:
-    """Take pieces, which come by falling time, and finish each of these days once all of its rows are there."""
+    """Take pieces, which come by falling time, and finish each of these days once all of its rows are there.
+
+    Rows of other days are put aside.
+    """
     taken, waiting = dict[int, Taken](), sorted(days)
     for piece in pieces:
         assert piece.days is not None
         while waiting and waiting[-1] > piece.days[1]:
             finish(waiting.pop())
         taken[piece.number] = taker.take(piece, folder / f"{piece.number}.log")
+        if not set(range(piece.days[0], piece.days[1] + 1)) <= set(days):
+            sorter.put_aside(days)
     while waiting:
         finish(waiting.pop())
     return taken

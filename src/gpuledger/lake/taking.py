@@ -152,13 +152,16 @@ class Taker:
                 rejected.add((piece.path, int(numbers[fault.row]), fault.reason, fault.column, fault.value))
             rejected.count(converted.more)
             table, numbers = self._check(piece.path, numbers[converted.kept], converted.table, rejected)
+            read, usable = batch.num_rows, usable + table.num_rows
+            del batch, converted
             if table.num_rows:
                 self._sorter.add(table, numbers + (piece.number << PIECE_BITS))
                 ends = pc.min_max(table[schema.TIME]).as_py()
                 span = min(span[0], ends["min"]), max(span[1], ends["max"])
-            usable += table.num_rows
-            rows += batch.num_rows
-            self._progress("read", batch.num_rows)
+            del table
+            self._sorter.settle()
+            rows += read
+            self._progress("read", read)
         if (
             piece.days
             and usable

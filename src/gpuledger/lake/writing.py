@@ -87,6 +87,7 @@ def write_group(task: GroupTask, progress: Progress) -> GroupWritten:
     """Take pieces of files by falling time; each day is written as soon as all of its rows are there."""
     folder = Path(tempfile.mkdtemp(prefix="group-", dir=task.folder))
     sorter, days = DaySorter(folder, memory_bytes=task.memory_bytes), list[DayWritten]()
+    taker = Taker(sorter, task.reading, progress)
 
     def finish(day: int) -> None:
         if sorter.holds(day):
@@ -94,7 +95,7 @@ def write_group(task: GroupTask, progress: Progress) -> GroupWritten:
             days.append(write_from(sorter, today, progress))
             sorter.drop(day)
 
-    taken = take_by_day(task.pieces, task.days, Taker(sorter, task.reading, progress), folder, finish)
+    taken = take_by_day(task.pieces, task.days, sorter, taker, folder, finish)
     return GroupWritten(taken=taken, handed=sorter.hand_over(), days=days)
 
 

@@ -153,7 +153,7 @@ def post_group(task: GroupTask, progress: Progress) -> GroupPosted:
         if day + 1 not in task.firsts_of:
             del firsts[day + 1]
 
-    taken = take_by_day(task.pieces, task.days, taker, folder, finish)
+    taken = take_by_day(task.pieces, task.days, sorter, taker, folder, finish)
     told = {day: firsts[day] for day in task.firsts_of}
     posted = SharePosted(samples, poster.conflicts, poster.duplicates)
     return GroupPosted(taken=taken, handed=sorter.hand_over(), posted=posted, firsts=told)

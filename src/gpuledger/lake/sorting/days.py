@@ -12,20 +12,20 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain
+from collections.abc import Collection, Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-from pyarrow import ipc
 
 from gpuledger.lake.batch import one_array, repeated
 from gpuledger.lake.sorting.gathering import Sorted, rising, together
 from gpuledger.lake.sorting.narrow import SERIES, Narrow, Series, SeriesNote, joined
 from gpuledger.lake.sorting.order import ARRIVAL, in_order, instants
 from gpuledger.lake.sorting.runs import Handed, Piece, Run, Slice, shares_of
+from gpuledger.lake.sorting.spilling import Files, read_back, spilled
 from gpuledger.native.moving import order_by
 from gpuledger.units import MS_PER_DAY
 
@@ -45,12 +45,11 @@ class DaySorter:
     def __init__(
         self, spill_dir: Path, *, by_day: bool = False, memory_bytes: int | None = None, numbered: bool = True
     ) -> None:
-        """`by_day`: no file has rows of two days, so that a machine that wants one day fetches nothing else.
-
+        """`by_day`: no file has rows of two days, so that a machine that wants one day fetches nothing else;
         `memory_bytes`: how much is held before it is spilled; `numbered`: whether rows keep their number of arrival.
         """
-        self._numbered = numbered
-        self._spill_dir, self._by_day, self._memory_bytes = spill_dir, by_day, memory_bytes or MEMORY_BYTES
+        self._spill_dir, self._by_day, self._numbered = spill_dir, by_day, numbered
+        self._memory_bytes = memory_bytes or MEMORY_BYTES
         self._series = Series()
         self._waiting: list[Narrow] = []
         self._waiting_rows, self._newest_ms = 0, 0
@@ -73,16 +72,18 @@ class DaySorter:
         self._any |= {name for name, column in columns.items() if column.null_count < table.num_rows}
         self._spoken = full if self._spoken is None else self._spoken & full
         if self._numbered:
-            if arrival is None:
-                arrival = np.arange(self.arrived, self.arrived + table.num_rows, dtype=np.int64)
-            columns[ARRIVAL] = pa.array(arrival)
+            coming = np.arange(self.arrived, self.arrived + table.num_rows) if arrival is None else arrival
+            columns[ARRIVAL] = pa.array(coming)
         self.arrived += table.num_rows
         rows = self._series.narrow(columns)
-        if rows.at_ms[0] < self._newest_ms and self._waiting_rows >= SLICE_ROWS:  # a run should rise in time
-            self._close_run()
+        if self._waiting_rows >= (SLICE_ROWS if rows.at_ms[0] < self._newest_ms else RUN_ROWS):
+            self._close_run()  # a run should rise in time
         self._newest_ms = int(rows.at_ms[-1])
         self._waiting.append(rows)
         self._waiting_rows += table.num_rows
+
+    def settle(self) -> None:
+        """Put in order what waits, if it is much; best called once the tables added are let go of."""
         if self._waiting_rows >= RUN_ROWS - RUN_ROWS // 8:  # nearly as many are enough: joining them takes time too
             self._close_run()
 
@@ -114,13 +115,20 @@ class DaySorter:
 
     def drop(self, day: int) -> None:
         """Let go of the rows of a day."""
-        self._held = [piece for piece in self._held if piece.slice.day != day]
-        self._held_bytes = sum(piece.bytes for piece in self._held)
+        self._keep([piece for piece in self._held if piece.slice.day != day])
         for number, run in enumerate(self._runs):
             left = [note for note in run.slices if note.day != day]
             if run.slices and not left:
                 Path(run.file).unlink()
             self._runs[number] = msgspec.structs.replace(run, slices=left)
+
+    def put_aside(self, kept: Collection[int]) -> None:
+        """Spill all days but those that are kept."""
+        self._close_run()
+        self._spill(kept)
+
+    def _keep(self, held: list[Piece]) -> None:
+        self._held, self._held_bytes = held, sum(piece.bytes for piece in held)
 
     def days(self) -> list[int]:
         """The days seen, as days since 1970, in order. No more rows after this."""
@@ -190,9 +198,9 @@ class DaySorter:
         first_day, days = int(day.min()), int(day.max() - day.min()) + 1
         key = codes if days == 1 else (day - first_day) * len(names) + codes
         if (key[1:] < key[:-1]).any():
-            few = days * len(names) < _MANY_KEYS
-            order = order_by(key, days * len(names)) if few else np.argsort(key, kind="stable")
-            rows, key = rows.taken(order), key[order]
+            keys = days * len(names)
+            order = order_by(key, keys) if keys < _MANY_KEYS else np.argsort(key, kind="stable")
+            rows, key = rows.moved(order), key[order]
         if len(key) >= MANY_ROWS:
             rows, key = self._without_repeats(rows, key)
         self._cut(rows, key, first_day, names)
@@ -208,10 +216,8 @@ class DaySorter:
         for first, count in zip(starts[many].tolist(), counts[many].tolist(), strict=True):
             piece = self._series.wide(rows.at(first, count))
             again[first : first + count] = repeated(instants(piece), piece)
-        if not again.any():
-            return rows, key
         self.repeats += int(again.sum())
-        return rows.taken(np.flatnonzero(~again)), key[~again]
+        return (rows.taken(np.flatnonzero(~again)), key[~again]) if again.any() else (rows, key)
 
     def _cut(self, rows: Narrow, key: np.ndarray, first_day: int, names: list[str]) -> None:
         """Note the rows of a run, in order of key, in slices of whole devices of a day."""
@@ -229,28 +235,16 @@ class DaySorter:
             at = end
         self._held_bytes += sum(piece.bytes for piece in self._held[before:])
 
-    def _spill(self) -> None:
-        """Move what is held in memory to files, a record batch a slice; a file for each set of columns."""
-        files: dict[tuple[int, tuple[str, ...]], list[Piece]] = defaultdict(list)
-        for piece in self._held:
-            assert piece.rows is not None
-            files[piece.slice.day if self._by_day else 0, tuple(piece.rows.columns)].append(piece)
-        for held in files.values():
-            path = self._spill_dir / f"run-{len(self._runs)}.arrow"
-            batches = (pa.record_batch(piece.own().columns) for piece in held)
-            first = next(batches)
-            # Not packed: it is mapped into memory to be read, and only the rows wanted are touched.
-            with pa.OSFile(str(path), "wb") as sink, ipc.new_file(sink, first.schema) as writer:
-                for batch in chain([first], batches):
-                    writer.write_batch(batch)
-            slices = [msgspec.structs.replace(piece.slice, index=index) for index, piece in enumerate(held)]
-            self._runs.append(Run(str(path), slices))
-        self._held, self._held_bytes = [], 0
+    def _spill(self, kept: Collection[int] = ()) -> None:
+        """Move what is held in memory to files, but for days that are `kept`."""
+        wanted = [piece for piece in self._held if piece.slice.day not in kept]
+        self._runs += spilled(wanted, self._spill_dir, len(self._runs), by_day=self._by_day)
+        self._keep([piece for piece in self._held if piece.slice.day in kept])
 
     def _gather(self, pieces: list[Piece], devices: list[str]) -> pa.Table:
         """The rows of some devices, in order."""
         # Mapped for this chunk only: what was touched would count as memory in use.
-        files: dict[int, ipc.RecordBatchFileReader] = {}
+        files: Files = {}
         place, found = {name: i for i, name in enumerate(devices)}, dict[int, Sorted]()
         waiting, settled = 0, 0
         for piece in sorted(pieces, key=lambda p: p.slice.first_ms):
@@ -275,18 +269,15 @@ class DaySorter:
         table = self._series.wide(rows)
         return table if rising(first, rows.at_ms) else in_order(table)
 
-    def _own(self, piece: Piece, files: dict[int, ipc.RecordBatchFileReader]) -> Narrow:
+    def _own(self, piece: Piece, files: Files) -> Narrow:
         """The rows of a slice that was spilled, with the numbers its labels have here; `files`: those that are open."""
         run = self._runs[piece.run]
-        if piece.run not in files:
-            files[piece.run] = ipc.open_file(pa.memory_map(run.file))
-        batch = files[piece.run].get_batch(piece.slice.index)
-        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        rows = read_back(run.file, piece.slice, files)
         if run.note >= 0:  # numbered elsewhere
             if run.note not in self._renumbered:
                 self._renumbered[run.note] = self._series.numbers(self._notes[run.note])
-            columns[SERIES] = pa.array(self._renumbered[run.note][columns[SERIES].to_numpy()])
-        return Narrow(piece.slice.constants, columns)
+            rows.columns[SERIES] = pa.array(self._renumbered[run.note][rows.series])
+        return rows
 
     def _distinct(self, whole: Narrow, place: dict[str, int]) -> Sorted:
         """Distinct rows in order of device; `place`: of each device."""

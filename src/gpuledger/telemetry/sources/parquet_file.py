@@ -81,7 +81,9 @@ def _batches(path: Path, types: dict[str, pa.DataType], groups: range) -> Batche
             with reader:
                 for group in groups:
                     if reader.metadata.row_group(group).num_rows <= 2 * BATCH_ROWS:
-                        yield from map(_plain, _batch_of(reader.read_row_group(group, columns, use_threads=False)))
+                        found = _batch_of(reader.read_row_group(group, columns, use_threads=False))
+                        while found:
+                            yield _plain(found.pop())  # and nothing of it stays here
                     else:
                         some = reader.iter_batches(BATCH_ROWS, [group], columns, use_threads=False)
                         yield from map(_plain, some)
