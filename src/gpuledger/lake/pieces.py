@@ -12,7 +12,7 @@ from gpuledger.telemetry.sources import Opened
 from gpuledger.units import MS_PER_DAY
 
 # Rows of a piece, and of one whose times are known.
-PIECE_ROWS = 2_000_000
+PIECE_ROWS = 1_000_000
 DAY_PIECE_ROWS = 500_000
 # Where a file does not say how many rows it has: bytes that make a row, packed or not.
 _ROW_BYTES = 64

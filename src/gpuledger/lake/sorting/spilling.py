@@ -26,7 +26,7 @@ def spilled(held: Sequence[Piece], folder: Path, number: int, *, by_day: bool) -
     for piece in held:
         assert piece.rows is not None
         files[piece.slice.day if by_day else 0, tuple(piece.rows.columns)].append(piece)
-    runs = []
+    runs: list[Run] = []
     for pieces in files.values():
         path = folder / f"run-{number + len(runs)}.arrow"
         batches = (pa.record_batch(piece.own().columns) for piece in pieces)
