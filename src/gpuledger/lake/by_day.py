@@ -23,7 +23,9 @@ from gpuledger.lake.taking import Piece, Taken, Taker
 # What all processes together hold of rows until their day is complete; more is spilled.
 MEMORY_BYTES = 1 << 30
 # What finishing a row takes, in terms of what taking it does.
-_FINISHING = 0.7
+_FINISHING = 0.75
+# How often shares are made more even; many pieces are even enough.
+_STEPS, _FEW_PIECES = 16, 256
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -50,7 +52,7 @@ def grouped(pieces: Sequence[Piece], several: int) -> list[Group] | None:
             starts.append(place)
         before += piece.rows
     best = _cut(ordered, starts)
-    for _ in ordered:  # each step moves one start by one piece
+    for _ in range(_STEPS if len(ordered) <= _FEW_PIECES else 0):  # each moves one start by one piece
         tries = [[*starts[:i], starts[i] + step, *starts[i + 1 :]] for i in range(1, len(starts)) for step in (-1, 1)]
         cuts = [(_cost(cut), at, cut) for at in tries if _rising([*at, len(ordered)]) for cut in [_cut(ordered, at)]]
         if not cuts or min(cuts)[0] >= _cost(best):

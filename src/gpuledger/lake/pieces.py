@@ -14,6 +14,7 @@ from gpuledger.units import MS_PER_DAY
 # Rows of a piece, and of one whose times are known.
 PIECE_ROWS = 1_000_000
 DAY_PIECE_ROWS = 500_000
+MOST_DAYS = 3660
 # Where a file does not say how many rows it has: bytes that make a row, packed or not.
 _ROW_BYTES = 64
 
@@ -24,7 +25,8 @@ def pieces_of(files: Sequence[Path], reading: Reading) -> list[Piece]:
     for file in files:
         opened = open_shaped(file, reading.mapping)
         groups = opened.groups if may_cut else None
-        if groups is not None and (ends_ms := groups.ends_ms(_time_of(file, opened, reading))):
+        ends_ms = groups.ends_ms(_time_of(file, opened, reading)) if groups is not None else None
+        if groups is not None and ends_ms and _few_days(ends_ms):
             for first, last in _runs_of_groups(groups.rows, ends_ms):
                 before, rows = sum(groups.rows[:first]), sum(groups.rows[first : last + 1])
                 ends = ends_ms[first : last + 1]
@@ -35,6 +37,11 @@ def pieces_of(files: Sequence[Path], reading: Reading) -> list[Piece]:
         parts = max(1, round(rows / PIECE_ROWS)) if opened.cut is not None and may_cut else 1
         pieces += [Piece(str(file), len(pieces) + part, part, parts, rows=rows // parts) for part in range(parts)]
     return pieces
+
+
+def _few_days(ends_ms: Sequence[tuple[int, int]]) -> bool:
+    """Whether no group is of so many years that its times cannot all be meant."""
+    return all(last - first < MOST_DAYS * MS_PER_DAY for first, last in ends_ms)
 
 
 def _time_of(file: Path, opened: Opened, reading: Reading) -> str:

@@ -123,9 +123,9 @@ class DaySorter:
             self._runs[number] = msgspec.structs.replace(run, slices=left)
 
     def put_aside(self, kept: Collection[int]) -> None:
-        """Spill all days but those that are kept."""
-        self._close_run()
-        self._spill(kept)
+        """Spill all days but those that are kept, where they are much."""
+        if sum(piece.bytes for piece in self._held if piece.slice.day not in kept) > MEMORY_BYTES // 4:
+            self._spill(kept)
 
     def _keep(self, held: list[Piece]) -> None:
         self._held, self._held_bytes = held, sum(piece.bytes for piece in held)

@@ -81,6 +81,7 @@ class Series:
         self._number: dict[tuple[int, ...], int] = {}
         self._before: tuple[np.ndarray, np.ndarray] | None = None
         self._ranked: tuple[np.ndarray, np.ndarray, list[str]] | None = None
+        self._table = np.zeros((0, len(schema.labels())), dtype=np.int64)
 
     def narrow(self, given: dict[str, pa.Array]) -> Narrow:
         """Rows of the schema, in fewer columns."""
@@ -142,8 +143,9 @@ class Series:
         return rank[series], names
 
     def _codes(self) -> dict[str, np.ndarray]:
-        table = np.array(list(self._number), dtype=np.int64).reshape(len(self._number), len(schema.labels()))
-        return {name: table[:, place] for place, name in enumerate(schema.labels())}
+        if len(self._table) < len(self._number):
+            self._table = np.array(list(self._number), dtype=np.int64)
+        return {name: self._table[:, place] for place, name in enumerate(schema.labels())}
 
     def wide(self, rows: Narrow) -> pa.Table:
         """The rows in the columns of the schema; labels are dictionaries of what occurs."""
@@ -212,17 +214,12 @@ def constants_of(found: Sequence[Narrow]) -> tuple[Constants, list[str]]:
 
 
 def columns_of(found: Sequence[Narrow], name: str) -> list[pa.Array]:
-    """One column of each; NULL where a source lacks it."""
+    """One column of each; NULL where a source lacks it. What is the same in all rows becomes a column there."""
     kind = _KINDS.get(name) or schema.columns()[name].arrow()
-    arrays = []
-    for rows in found:
-        if name in rows.constants:
-            arrays.append(pa.repeat(pa.scalar(rows.constants[name], kind), len(rows)))
-        elif name in rows.columns:
-            arrays.append(rows.columns[name])
-        else:
-            arrays.append(pa.nulls(len(rows), kind))
-    return arrays
+    for rows in (r for r in found if name not in r.columns):
+        value = pa.scalar(rows.constants.get(name), kind)
+        rows.columns[name] = pa.repeat(value, len(rows)) if value.is_valid else pa.nulls(len(rows), kind)
+    return [rows.columns[name] for rows in found]
 
 
 def _same(column: pa.Array) -> bool:
