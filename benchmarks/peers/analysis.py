@@ -56,20 +56,21 @@ def lines(found: dict[str, Any]) -> list[str]:
 
 
 def _sentences(rows: list[dict[str, Any]]) -> list[str]:
-    """Which took less CPU than gpuledger at which size, and what the figures leave out."""
+    """Which took less time or CPU than gpuledger at which size, and what the figures leave out."""
     out = []
     for row in rows:
-        cpu, ours = row["cpu_s"], row["cpu_s"]["analyze"]
-        less = [f"{SHOWN[name]} ({cpu[name] / ours:.2f}x)" for name in NAMES[1:] if cpu.get(name, ours) < ours]
-        out.append(f"Less CPU than gpuledger at {row['rows']:,} samples: {', '.join(less) or 'none of them'}.")
+        for words, of in (("Sooner done than gpuledger", "seconds"), ("Less CPU than gpuledger", "cpu_s")):
+            took, ours = row[of], row[of]["analyze"]
+            less = [f"{SHOWN[name]} ({took[name] / ours:.2f}x)" for name in NAMES[1:] if took.get(name, ours) < ours]
+            out.append(f"{words} at {row['rows']:,} samples: {', '.join(less) or 'none of them'}.")
     first, last = rows[0], rows[-1]
     if first is not last and "spark" in first["cpu_s"]:
         more, grown = last["cpu_s"]["spark"] / first["cpu_s"]["spark"], last["rows"] / first["rows"]
         out.append(f"With {grown:.0f} times the samples Spark took {more:.1f} times the CPU; it is made for clusters.")
     return [
         *out,
-        "For one look at one file a script is the cheaper way. The scripts compute only the figures named here; the",
-        "statement also has memory, energy, activity counters and the evidence behind each figure.",
+        "The scripts compute only the figures named here; the statement also has memory, energy, activity counters and the",
+        "evidence behind each figure.",
     ]
 
 

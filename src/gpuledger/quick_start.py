@@ -104,7 +104,7 @@ class _Masked:
 
 def without_extras() -> AbstractContextManager[None]:
     """Arrow loads its clients of cloud storage with its Parquet reader. Arrow and numpy ask of an array whether it is
-    masked: none is, unless somebody loads what makes such arrays.
+    masked: none is, unless what makes such arrays is loaded.
     """
     clients = ("pyarrow._azurefs", "pyarrow._gcsfs", "pyarrow._hdfs", "pyarrow._s3fs")
     masked = {"MaskedArray": _Masked, "is_masked": lambda _array: False}

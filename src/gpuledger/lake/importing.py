@@ -15,8 +15,8 @@ import msgspec
 from gpuledger.errors import InputError, LakeError, let_go
 from gpuledger.lake.by_day import MEMORY_BYTES, ByDay, F, Group, grouped
 from gpuledger.lake.clocks import ahead_note, check_store_clock, latest_ms
-from gpuledger.lake.copies import may_copy
 from gpuledger.lake.engines.choosing import in_use
+from gpuledger.lake.engines.copies import may_copy
 from gpuledger.lake.engines.engine import Runner, everywhere
 from gpuledger.lake.handing import own_desk
 from gpuledger.lake.layout import Lake, Manifest, Part

@@ -40,7 +40,7 @@ def pieces_of(files: Sequence[Path], reading: Reading) -> list[Piece]:
 
 
 def _few_days(ends_ms: Sequence[tuple[int, int]]) -> bool:
-    """Whether no group is of so many years that its times cannot all be meant."""
+    """Whether each group covers a plausible length of time."""
     return all(last - first < MOST_DAYS * MS_PER_DAY for first, last in ends_ms)
 
 

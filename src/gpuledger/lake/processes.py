@@ -2,7 +2,7 @@
 
 A worker takes orders on its input and gives answers on its output, each with its length before it. Plain pipes, because
 threads would take turns at Python's lock. Where this process has one thread only, a worker is a copy of it, which has
-loaded all it needs; where it has several, a copy might inherit a lock that nobody lets go of, and a worker is
+loaded all it needs; where it has several, a copy might inherit a lock that is never let go of, and a worker is
 `python -m gpuledger.lake.processes`. Whoever works so is a function of a task and a progress call; both the task and
 what it returns are structs.
 """
@@ -23,7 +23,7 @@ import msgspec
 
 from gpuledger import errors
 from gpuledger.errors import GpuledgerError, LakeError
-from gpuledger.lake.copies import Copy, may_copy
+from gpuledger.lake.engines.copies import Copy, may_copy
 from gpuledger.quick_start import ONE_THREAD, collect_seldom, leave_as_is, without_help_texts, without_pandas
 
 Progress = Callable[[str, int], None]

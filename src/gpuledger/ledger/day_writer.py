@@ -42,7 +42,7 @@ class DayWriter:
         """`without`: columns of lines that are zero throughout; readers take what a file lacks as zero.
 
         `lasting`: whether the books outlive this run, so that their files must be safe on the disk. `left_out`: tables
-        that nobody will read.
+        that will not be read.
         """
         self._without, self._store, own = without, ledger.lake.store, secrets.token_hex(8)
         self._lasting, self._left_out = lasting, left_out

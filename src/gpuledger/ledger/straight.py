@@ -100,7 +100,7 @@ def post_files(
     processes: int | None = None,
     left_out: frozenset[str] = frozenset(),
 ) -> ImportResult:
-    """Make the books of some files in a lake that has no samples. `left_out`: tables that nobody will read."""
+    """Make the books of some files in a lake that has no samples. `left_out`: tables that will not be read."""
     wanted = msgspec.structs.replace(reading or Reading(), only=COLUMNS)
     with lake.staging() as folder, Import(lake, folder, wanted, progress, processes) as job:
         early = job.take(files, ByDay(partial(_group_task, job, limits, left_out), post_group))
@@ -154,9 +154,9 @@ def post_group(task: GroupTask, progress: Progress) -> GroupPosted:
             del firsts[day + 1]
 
     taken = take_by_day(task.pieces, task.days, sorter, taker, folder, finish)
-    told = {day: firsts[day] for day in task.firsts_of}
+    asked = {day: firsts[day] for day in task.firsts_of}
     posted = SharePosted(samples, poster.conflicts, poster.duplicates)
-    return GroupPosted(taken=taken, handed=sorter.hand_over(), posted=posted, firsts=told)
+    return GroupPosted(taken=taken, handed=sorter.hand_over(), posted=posted, firsts=asked)
 
 
 def _first_samples(sorter: DaySorter, day: int) -> dict[str, Edge]:

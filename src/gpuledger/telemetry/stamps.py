@@ -269,7 +269,7 @@ class Untimed:
         return self._at_ms + count * (self._every_ms or 0)
 
     def after(self, elapsed: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-        """The instants so many seconds after the first, in ms, and by row what is wrong with them, as `read` has it."""
+        """The instants some seconds after the first, in ms, and by row what is wrong with them, as `read` has it."""
         words = pc.utf8_trim_whitespace(elapsed.cast(pa.string()))
         numbers = pc.if_else(pc.match_substring_regex(words, _SECONDS), words, None).cast(pa.float64())
         seconds = numbers.fill_null(np.nan).to_numpy(zero_copy_only=False)

@@ -10,7 +10,7 @@ from typing import IO
 
 import pytest
 
-from gpuledger.lake.copies import Copy, may_copy
+from gpuledger.lake.engines.copies import Copy, may_copy
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="copies are made on Linux")
 
