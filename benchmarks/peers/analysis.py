@@ -69,8 +69,8 @@ def _sentences(rows: list[dict[str, Any]]) -> list[str]:
         out.append(f"With {grown:.0f} times the samples Spark took {more:.1f} times the CPU; it is made for clusters.")
     return [
         *out,
-        "The scripts compute only the figures named here; the statement also has memory, energy, activity counters and the",
-        "evidence behind each figure.",
+        "The scripts compute only the figures named here; the statement also has memory, energy, activity counters and",
+        "the evidence behind each figure.",
     ]
 
 
