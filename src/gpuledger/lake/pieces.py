@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpuledger.lake.taking import Piece, Reading
+from gpuledger.telemetry import schema
 from gpuledger.telemetry.mapping import bind
 from gpuledger.telemetry.mapping.shape import open_shaped
 from gpuledger.telemetry.sources import Opened
@@ -26,7 +27,7 @@ def pieces_of(files: Sequence[Path], reading: Reading) -> list[Piece]:
         opened = open_shaped(file, reading.mapping)
         groups = opened.groups if may_cut else None
         ends_ms = groups.ends_ms(_time_of(file, opened, reading)) if groups is not None else None
-        if groups is not None and ends_ms and _few_days(ends_ms):
+        if groups is not None and ends_ms and _plausible(ends_ms):
             for first, last in _runs_of_groups(groups.rows, ends_ms):
                 before, rows = sum(groups.rows[:first]), sum(groups.rows[first : last + 1])
                 ends = ends_ms[first : last + 1]
@@ -39,9 +40,13 @@ def pieces_of(files: Sequence[Path], reading: Reading) -> list[Piece]:
     return pieces
 
 
-def _few_days(ends_ms: Sequence[tuple[int, int]]) -> bool:
-    """Whether each group covers a plausible length of time."""
-    return all(last - first < MOST_DAYS * MS_PER_DAY for first, last in ends_ms)
+def _plausible(ends_ms: Sequence[tuple[int, int]]) -> bool:
+    """Whether each group is of times a sample may have, and not of a lifetime."""
+    limits = schema.columns()[schema.TIME]
+    assert limits.min is not None
+    assert limits.max is not None
+    low, high = min(first for first, _ in ends_ms), max(last for _, last in ends_ms)
+    return limits.min <= low and high <= limits.max and all(b - a < MOST_DAYS * MS_PER_DAY for a, b in ends_ms)
 
 
 def _time_of(file: Path, opened: Opened, reading: Reading) -> str:
