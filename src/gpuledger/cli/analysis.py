@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpuledger.cli.options import PATH
-from gpuledger.cli.screen import Screen, Stages, Tick
+from gpuledger.cli.screen import Bar, Screen, Stages
 from gpuledger.errors import InputError
 
 if TYPE_CHECKING:
@@ -63,18 +63,22 @@ def _reading(zone: str, map_name: str | None, **said: str | None) -> Reading:
 
 
 class Bars:
-    """One bar a stage; how many rows there will be is known once they are read."""
+    """One bar a stage; how many rows there will be is known once they are read. Stages may run at the same time."""
 
     def __init__(self, stages: Stages, expected: int | None = None) -> None:
         self._stages, self._expected = stages, expected
-        self._ticks: dict[str, Tick] = {}
+        self._bars: dict[str, Bar] = {}
         self._read = 0
 
     def __call__(self, stage: str, rows: int) -> None:
-        if stage not in self._ticks:
-            self._ticks[stage] = self._stages.start(_STAGES[stage], self._expected if stage == "read" else self._read)
-        self._read += rows if stage == "read" else 0
-        self._ticks[stage](rows)
+        if stage not in self._bars:
+            total = self._expected or (None if stage == "read" else self._read)
+            self._bars[stage] = self._stages.start(_STAGES[stage], total)
+        self._bars[stage](rows)
+        if stage == "read":
+            self._read += rows
+            for other in (bar for name, bar in self._bars.items() if name != "read"):
+                other.expect(self._read)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +13,10 @@ from gpuledger.plain_text import json_text, visible
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
-    from rich.progress import Progress
+    from rich.progress import Progress, TaskID
 
     from gpuledger.catalog.thresholds import Thresholds
     from gpuledger.lake.layout import Lake
-
-Tick = Callable[[int], None]
 
 
 class Screen:
@@ -64,8 +62,29 @@ class Screen:
 
         done = TextColumn("{task.completed:>11,.0f}")
         columns = (TextColumn("{task.description:<18}"), BarColumn(24), done, TimeElapsedColumn())
-        with Progress(*columns, console=Terminal(stderr=True), transient=True) as progress:
+        progress = Progress(*columns, console=Terminal(stderr=True), transient=True)
+        try:
             yield Stages(progress, self)
+        finally:
+            progress.stop()
+
+
+class Bar:
+    """One bar: call it with each further amount done."""
+
+    def __init__(self, progress: Progress | None, total: int | None, task: TaskID | None = None) -> None:
+        self._progress, self._total, self._task = progress, total, task
+
+    def __call__(self, amount: int) -> None:
+        """Show that more is done."""
+        if self._progress is not None and self._task is not None:
+            self._progress.advance(self._task, amount)
+
+    def expect(self, total: int) -> None:
+        """There is at least this much to do."""
+        if self._progress is not None and self._task is not None and (self._total or 0) < total:
+            self._total = total
+            self._progress.update(self._task, total=total)
 
 
 class Stages:
@@ -75,12 +94,13 @@ class Stages:
         self._progress, self._screen = progress, screen
         self.shown = progress is not None
 
-    def start(self, stage: str, total: int | None = None) -> Tick:
+    def start(self, stage: str, total: int | None = None) -> Bar:
         """A new bar; call what comes back with each further amount done. Without a total the bar only moves."""
         if self._progress is None:
-            return lambda _amount: None
-        progress, task = self._progress, self._progress.add_task(stage, total=total)
-        return lambda amount: progress.advance(task, amount)
+            return Bar(None, total)
+        if not self._progress.live.is_started:  # not before: until then a process has one thread and may be copied
+            self._progress.start()
+        return Bar(self._progress, total, self._progress.add_task(stage, total=total))
 
     def post(self, lake: Lake, limits: Thresholds) -> None:
         """Bring the ledger up to date, with a bar that knows its end when nothing was posted before; then report what
