@@ -18,7 +18,7 @@ from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.statement import to_json
 from gpuledger.errors import FileFault
 from gpuledger.lake import importing, pieces
-from gpuledger.lake.by_day import days_of, finishable, grouped
+from gpuledger.lake.by_day import all_days, days_of, finishable, grouped
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.taking import Piece, Reading
@@ -27,6 +27,7 @@ from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.straight import post_files
 from gpuledger.telemetry.fleet import FleetSpec
+from gpuledger.telemetry.sources import open_source
 from gpuledger.telemetry.synthetic import write_fleet
 
 spans = st.tuples(st.integers(0, 9), st.integers(0, 3), st.integers(1, 1000))
@@ -47,11 +48,11 @@ def test_groups_have_every_piece_once_and_finish_only_what_they_know(
         ends = [piece.days[1] for piece in group.pieces if piece.days]
         assert ends == sorted(ends, reverse=True)
         assert set(group.whole) == days_of(group.pieces) - others
-        for day in finishable(group, groups):
+        for day in finishable(group, all_days(groups)):
             assert day not in others
             assert day + 1 in group.whole or day + 1 not in everything
     if several == 1:
-        assert set(finishable(groups[0], groups)) == everything
+        assert set(finishable(groups[0], all_days(groups))) == everything
 
 
 def test_a_piece_of_any_time_is_not_taken_by_day() -> None:
@@ -118,7 +119,7 @@ def test_days_are_posted_on_the_way_where_files_tell_their_times(
     groups = grouped(pieces.pieces_of(files, Reading()), 2)
     assert groups is not None
     assert len(groups) == 2
-    assert sum(len(finishable(group, groups)) for group in groups) >= 1
+    assert sum(len(finishable(group, all_days(groups))) for group in groups) >= 1
 
 
 def test_rows_of_other_times_than_a_file_notes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,6 +149,10 @@ def test_the_times_a_file_notes_are_those_of_its_rows(
         "DCGM_FI_DEV_GPU_UTIL": [10, 20, 30, 40],
     })  # fmt: skip
     pq.write_table(table, folder / "f.parquet", row_group_size=2)
-    found = pieces.pieces_of([folder / "f.parquet"], Reading())
+    groups = open_source(folder / "f.parquet").groups
+    assert groups is not None
+    assert groups.ends_ms("timestamp") == [(at_s[0] * 1000, at_s[1] * 1000), (at_s[2] * 1000, at_s[3] * 1000)]
+    assert groups.ends_ms("UUID") is None
+    (piece,) = pieces.pieces_of([folder / "f.parquet"], Reading())
     day = int(at_s[0]) // 86_400
-    assert [piece.days for piece in found] == [(day, day), (day + 1, day + 2)]
+    assert piece.days == (day, day + 2)

@@ -7,7 +7,8 @@ have rows wait until all rows are taken.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -25,7 +26,7 @@ MEMORY_BYTES = 1 << 30
 # What finishing a row takes, in terms of what taking it does.
 _FINISHING = 0.75
 # How often shares are made more even; many pieces are even enough.
-_STEPS, _FEW_PIECES = 16, 256
+_STEPS, _FEW_PIECES, _FEW_GROUPS = 16, 256, 8
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -52,7 +53,8 @@ def grouped(pieces: Sequence[Piece], several: int) -> list[Group] | None:
             starts.append(place)
         before += piece.rows
     best = _cut(ordered, starts)
-    for _ in range(_STEPS if len(ordered) <= _FEW_PIECES else 0):  # each moves one start by one piece
+    few = len(ordered) <= _FEW_PIECES and len(starts) <= _FEW_GROUPS and len(days_of(ordered)) <= _FEW_PIECES
+    for _ in range(_STEPS if few else 0):  # each moves one start by one piece
         tries = [[*starts[:i], starts[i] + step, *starts[i + 1 :]] for i in range(1, len(starts)) for step in (-1, 1)]
         cuts = [(_cost(cut), at, cut) for at in tries if _rising([*at, len(ordered)]) for cut in [_cut(ordered, at)]]
         if not cuts or min(cuts)[0] >= _cost(best):
@@ -68,26 +70,34 @@ def _rising(numbers: Sequence[int]) -> bool:
 def _cut(ordered: Sequence[Piece], starts: Sequence[int]) -> list[Group]:
     parts = [list(ordered[first:last]) for first, last in pairwise([*starts, len(ordered)])]
     seen = [days_of(part) for part in parts]
+    times = Counter(day for mine in seen for day in mine)
     return [
-        Group(part, sorted(mine.difference(*(other for other in seen if other is not mine)), reverse=True))
+        Group(part, sorted((day for day in mine if times[day] == 1), reverse=True))
         for part, mine in zip(parts, seen, strict=True)
     ]
 
 
 def _cost(groups: Sequence[Group]) -> float:
     """About how long all of it takes: the longest group, then what is left for all of them together."""
-    rows = sum(piece.rows for group in groups for piece in group.pieces)
-    per_day = rows / max(len(days_of([piece for group in groups for piece in group.pieces])), 1)
-    ready = [len(finishable(group, groups)) for group in groups]
+    rows, days = sum(piece.rows for group in groups for piece in group.pieces), all_days(groups)
+    per_day = rows / max(len(days), 1)
+    ready = [len(finishable(group, days)) for group in groups]
     taken = [sum(piece.rows for piece in group.pieces) for group in groups]
     longest = max(took + _FINISHING * per_day * days for took, days in zip(taken, ready, strict=True))
     return longest + _FINISHING * (rows - per_day * sum(ready)) / len(groups)
 
 
-def finishable(group: Group, groups: Sequence[Group]) -> list[int]:
-    """The days of a group that can be posted there: the first samples of the day after are known there too."""
-    all_days = days_of([piece for other in groups for piece in other.pieces])
-    return [day for day in group.whole if day + 1 in group.whole or day + 1 not in all_days]
+def all_days(groups: Sequence[Group]) -> set[int]:
+    """The days of which groups may have rows."""
+    return days_of([piece for group in groups for piece in group.pieces])
+
+
+def finishable(group: Group, days: Set[int]) -> list[int]:
+    """The days of a group that can be posted there: the first samples of the day after, if any of the `days` of all
+    groups is that, are known there too.
+    """
+    whole = set(group.whole)
+    return [day for day in group.whole if day + 1 in whole or day + 1 not in days]
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):

@@ -16,6 +16,8 @@ from gpuledger.units import MS_PER_DAY
 PIECE_ROWS = 1_000_000
 DAY_PIECE_ROWS = 500_000
 MOST_DAYS = 3660
+# Pieces of a file; each takes some milliseconds to open.
+MOST_PIECES = 256
 # Where a file does not say how many rows it has: bytes that make a row, packed or not.
 _ROW_BYTES = 64
 
@@ -28,11 +30,13 @@ def pieces_of(files: Sequence[Path], reading: Reading) -> list[Piece]:
         groups = opened.groups if may_cut else None
         ends_ms = groups.ends_ms(_time_of(file, opened, reading)) if groups is not None else None
         if groups is not None and ends_ms and _plausible(ends_ms):
+            before = 0
             for first, last in _runs_of_groups(groups.rows, ends_ms):
-                before, rows = sum(groups.rows[:first]), sum(groups.rows[first : last + 1])
+                rows = sum(groups.rows[first : last + 1])
                 ends = ends_ms[first : last + 1]
                 days = min(low for low, _ in ends) // MS_PER_DAY, max(high for _, high in ends) // MS_PER_DAY
                 pieces.append(Piece(str(file), len(pieces), 0, 1, (first, last), days, rows, before))
+                before += rows
             continue
         rows = opened.rows_expected or file.stat().st_size // _ROW_BYTES
         parts = max(1, round(rows / PIECE_ROWS)) if opened.cut is not None and may_cut else 1
@@ -55,13 +59,16 @@ def _time_of(file: Path, opened: Opened, reading: Reading) -> str:
 
 
 def _runs_of_groups(rows: Sequence[int], ends_ms: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Groups that follow each other and end on the same day, not many rows in all: the first and the last of them."""
-    runs: list[tuple[int, int]] = []
+    """Groups that follow each other and end on the same day, or are small: the first and the last of each piece."""
+    total = sum(rows)
+    few, most = max(DAY_PIECE_ROWS // 10, total // MOST_PIECES), max(DAY_PIECE_ROWS, total // MOST_PIECES)
+    runs, held = list[tuple[int, int]](), 0
     for number, (_, last_ms) in enumerate(ends_ms):
-        first = runs[-1][0] if runs else number
-        same = number > first and ends_ms[number - 1][1] // MS_PER_DAY == last_ms // MS_PER_DAY
-        if same and sum(rows[first : number + 1]) <= DAY_PIECE_ROWS:
-            runs[-1] = first, number
+        same = number > 0 and ends_ms[number - 1][1] // MS_PER_DAY == last_ms // MS_PER_DAY
+        if runs and (held < few or (same and held + rows[number] <= most)):
+            runs[-1] = runs[-1][0], number
+            held += rows[number]
         else:
             runs.append((number, number))
+            held = rows[number]
     return runs

@@ -17,7 +17,7 @@ import msgspec
 import pyarrow as pa
 
 from gpuledger.catalog.thresholds import Thresholds
-from gpuledger.lake.by_day import MEMORY_BYTES, ByDay, Finished, Group, finishable, take_by_day
+from gpuledger.lake.by_day import MEMORY_BYTES, ByDay, Finished, Group, all_days, finishable, take_by_day
 from gpuledger.lake.engines.engine import everywhere
 from gpuledger.lake.importing import Import, ImportResult
 from gpuledger.lake.layout import Lake
@@ -128,7 +128,7 @@ def _group_task(
     job: Import, limits: Thresholds, left_out: frozenset[str], group: Group, groups: Sequence[Group]
 ) -> GroupTask:
     where = everywhere(job.lake.root), everywhere(job.folder)
-    days = finishable(group, groups)
+    days = finishable(group, all_days(groups))
     asked = [day for day in days if day - 1 not in days]
     return GroupTask(*where, group.pieces, days, asked, job.reading, limits, left_out, MEMORY_BYTES // len(groups))
 
