@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import fcntl
+import signal
+import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import IO
 
@@ -51,6 +54,47 @@ def test_a_copy_that_is_killed_is_waited_for() -> None:
     copy.kill()  # has ended: nothing happens
     copy.stdin.close()
     copy.stdout.close()
+
+
+def test_the_ends_of_processes_may_be_ignored() -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        for kill in (False, True):
+            copy = Copy(upper)
+            if kill:
+                copy.kill()
+            copy.stdin.close()
+            assert copy.stdout.read() == b""
+            copy.stdout.close()
+            while Path(f"/proc/{copy.pid}").exists():
+                time.sleep(0.01)
+            copy.kill()
+            copy.wait()
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_standard_streams_may_be_closed(closed: str, tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(
+        "from pathlib import Path\n"
+        "from gpuledger.lake.copies import Copy\n"
+        "def answer(given, out):\n"
+        "    out.write(given.read().upper())\n"
+        "copies = [Copy(answer), Copy(answer)]\n"
+        "found = b''\n"
+        "for copy in copies:\n"
+        "    copy.stdin.write(b'word')\n"
+        "    copy.stdin.close()\n"
+        "    found += copy.stdout.read()\n"
+        "    copy.wait()\n"
+        f"Path({str(tmp_path / 'found')!r}).write_bytes(found)\n"
+    )
+    command = f'exec "$0" "$1" {closed}'
+    done = subprocess.run(["bash", "-c", command, sys.executable, str(program)], timeout=60, check=False)
+    assert done.returncode == 0
+    assert (tmp_path / "found").read_bytes() == b"WORDWORD"
 
 
 def test_a_copy_that_fails_answers_nothing_and_ends(capfd: pytest.CaptureFixture[str]) -> None:

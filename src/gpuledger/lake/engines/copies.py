@@ -7,6 +7,7 @@ another thread held would never be let go of: a process with several threads is 
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import signal
 import sys
@@ -27,9 +28,10 @@ class Copy:
     """A copy of this process that does some work, given a pipe to read from and one to write to, and ends."""
 
     def __init__(self, work: Callable[[IO[bytes], IO[bytes]], None]) -> None:
-        orders, answers = os.pipe(), os.pipe()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        orders, answers = _pipe(), _pipe()
+        for stream in (sys.stdout, sys.stderr):  # what waits there is not to be written twice
+            with contextlib.suppress(AttributeError, OSError, ValueError):  # none, one that takes nothing, a closed one
+                stream.flush()
         self.pid = os.fork()
         if not self.pid:
             _work_as_copy(work, orders[0], answers[1])
@@ -42,20 +44,39 @@ class Copy:
     def kill(self) -> None:
         """End it at once."""
         if self._ended is None:
-            os.kill(self.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # it ended, and this process ignores the ends of others
+                os.kill(self.pid, signal.SIGKILL)
 
     def wait(self) -> int:
         """Wait for its end."""
         if self._ended is None:
-            self._ended = os.waitpid(self.pid, 0)[1]
+            try:
+                self._ended = os.waitpid(self.pid, 0)[1]
+            except ChildProcessError:  # this process ignores the ends of others, or somebody else has heard of this one
+                self._ended = 0
         return self._ended
+
+
+def _pipe() -> tuple[int, int]:
+    """The ends of a pipe, to read from and to write to; neither takes the place of a standard stream that is closed."""
+    ends = os.pipe()
+    moved = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 3) for end in ends]
+    for end in ends:
+        os.close(end)
+    return moved[0], moved[1]
 
 
 def _work_as_copy(work: Callable[[IO[bytes], IO[bytes]], None], orders: int, answers: int) -> NoReturn:
     """Do the work, and never return to what the process was doing when it was copied."""
     try:
+        streams = (
+            sys.__stdin__,
+            sys.__stdout__,
+            sys.__stderr__,
+        )  # None where one was closed: another file has its number
+        kept = {orders, answers, *(number for number, stream in enumerate(streams) if stream is not None)}
         for entry in list(Path("/proc/self/fd").iterdir()):  # files and locks of the other process stay its own
-            if int(entry.name) > 2 and int(entry.name) not in (orders, answers):
+            if int(entry.name) not in kept:
                 with contextlib.suppress(OSError):
                     os.close(int(entry.name))
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process hears it, and closes the pipe
