@@ -52,7 +52,7 @@ class Copy:
         if self._ended is None:
             try:
                 self._ended = os.waitpid(self.pid, 0)[1]
-            except ChildProcessError:  # this process ignores the ends of others, or somebody else has heard of this one
+            except ChildProcessError:  # this process ignores the ends of others, or another has heard of this one
                 self._ended = 0
         return self._ended
 
@@ -69,11 +69,8 @@ def _pipe() -> tuple[int, int]:
 def _work_as_copy(work: Callable[[IO[bytes], IO[bytes]], None], orders: int, answers: int) -> NoReturn:
     """Do the work, and never return to what the process was doing when it was copied."""
     try:
-        streams = (
-            sys.__stdin__,
-            sys.__stdout__,
-            sys.__stderr__,
-        )  # None where one was closed: another file has its number
+        # None where one was closed: another file has its number.
+        streams = (sys.__stdin__, sys.__stdout__, sys.__stderr__)
         kept = {orders, answers, *(number for number, stream in enumerate(streams) if stream is not None)}
         for entry in list(Path("/proc/self/fd").iterdir()):  # files and locks of the other process stay its own
             if int(entry.name) not in kept:
