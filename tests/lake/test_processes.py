@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -13,6 +15,7 @@ from gpuledger.lake import pieces
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import samples_table
+from gpuledger.lake.processes import Order, Progress, carried_out
 from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
 
 
@@ -91,3 +94,17 @@ def test_a_csv_in_pieces_is_the_csv(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     quoted.write_text((tmp_path / "fleet.csv").read_text(encoding="utf-8").replace("trainer", '"trai\nner"', 1))
     again = import_files(Lake(tmp_path / "quoted"), [quoted], processes=2)
     assert again.rows_added == len(found[0][0])
+
+
+class Nothing(msgspec.Struct, frozen=True):
+    """A task without anything to know."""
+
+
+def fill_the_disk(task: Nothing, _progress: Progress) -> Nothing:
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_in_a_worker_asks_for_space() -> None:
+    answer = carried_out(Order.of(fill_the_disk, Nothing()), lambda _stage, _rows: None)
+    assert "the disk is full" in answer.error
+    assert "free some space" in answer.hint

@@ -10,6 +10,7 @@ what it returns are structs.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import subprocess
 import sys
@@ -77,6 +78,9 @@ def carried_out(order: Order, progress: Progress) -> Answer:
     except GpuledgerError as error:
         return Answer(kind=type(error).__name__, error=error.message, hint=error.hint)
     except OSError as error:
+        if error.errno == errno.ENOSPC:
+            said = errors.map_os_error(error, "a worker", "write")
+            return Answer(error=said.message, hint=said.hint)
         return Answer(error=f"a worker failed: {error}")
 
 
