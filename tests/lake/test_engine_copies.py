@@ -79,7 +79,7 @@ def test_standard_streams_may_be_closed(closed: str, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(
         "from pathlib import Path\n"
-        "from gpuledger.lake.copies import Copy\n"
+        "from gpuledger.lake.engines.copies import Copy\n"
         "def answer(given, out):\n"
         "    out.write(given.read().upper())\n"
         "copies = [Copy(answer), Copy(answer)]\n"
