@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
+from gpuledger.efficiency.hours import device_hours
 from gpuledger.efficiency.statement import EfficiencyStatement
-from gpuledger.units import MS_PER_HOUR, PPM, day_start_ms
+from gpuledger.ledger import gpu_hours
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, PPM, day_start_ms
 
 State = Callable[..., EfficiencyStatement]
 Line = Callable[..., Any]
@@ -60,3 +63,22 @@ def test_cells_of_the_plane(state: State, line: Line) -> None:
     ]
     found = [(c.util_low_pct, c.pif_low, c.hours, c.klass) for c in state(*rows).util_power]
     assert found == [(80, 0.4, 1.5, "bottlenecked"), (95, 0.95, 2, "efficient")]
+
+
+def test_slices_of_a_board_come_together_whatever_file_is_next() -> None:
+    """A slice that ended reaches over midnight; the first file of the next day ends with its board as a whole."""
+    midnight = MS_PER_DAY
+
+    def rows(devices: list[int], hour_ms: int) -> dict[str, np.ndarray]:
+        count = len(devices)
+        sums = {name: np.ones(count, dtype=np.int64) for name in ("limit_mw", *gpu_hours.SUMS)}
+        hours = {"hour_ms": np.full(count, hour_ms), "grain_ms": np.full(count, MS_PER_HOUR)}
+        return {"device": np.array(devices), **hours, **sums}
+
+    before = {name: np.concatenate([rows([1], 0)[name], rows([1], midnight)[name]]) for name in rows([1], 0)}
+    files = [(0, before), (midnight, rows([0], midnight)), (midnight, rows([2], midnight))]
+    found = [
+        np.unique(some["device"][some["hour_ms"] == midnight]).tolist()
+        for some in device_hours(files, np.array([0, 0, 1]))
+    ]
+    assert [devices for devices in found if devices] == [[0, 1], [2]]

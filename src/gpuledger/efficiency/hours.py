@@ -67,11 +67,11 @@ def _groups(fleet: Iterable[Rows], names: Mapping[str, Names]) -> HourGroups:
     return HourGroups(period, model, precision, owner, found)
 
 
-def device_hours(lines: Iterable[tuple[int, Rows]]) -> Iterator[Rows]:
+def device_hours(lines: Iterable[tuple[int, Rows]], device_board: np.ndarray) -> Iterator[Rows]:
     """One row per device and period, from the lines of one file after the other, each with the start of its day.
 
-    The files of a day have its devices in order, each in one of them: so the rows of a period come in order of device,
-    however many files its day was posted to.
+    The files of a day have its boards in order, each in one of them: so the rows of a period come in order of device,
+    however many files its day was posted to, and those of a board (`device_board`: by device) come together.
     """
     later: Rows = {}
     for day_ms, found in lines:
@@ -80,7 +80,10 @@ def device_hours(lines: Iterable[tuple[int, Rows]]) -> Iterator[Rows]:
         over, later = _apart(later, day_ms)
         if over:
             yield _one_row_each(over)
-        due, later = _apart(later, day_ms + MS_PER_DAY, int(rows["device"].max(initial=-1)))
+        last = int(rows["device"].max(initial=-1))
+        if last >= 0:  # a slice that this day no longer has belongs to the same file as the rest of its board
+            last = int(np.flatnonzero(device_board == device_board[last])[-1])
+        due, later = _apart(later, day_ms + MS_PER_DAY, last)
         own, early = _apart(rows, day_ms + MS_PER_DAY)
         later = _together(later, early)
         if now := _together(due, own):
@@ -145,7 +148,7 @@ def gather(
     `device_tflops`: achievable by device, NaN where unknown; its board, and its share of it.
     """
     sums = HourSums(groups=_groups(fleet, names))
-    for rows in device_hours(lines):
+    for rows in device_hours(lines, device_board):
         if len(rows["device"]):
             _add_periods(sums, rows, device_tflops, device_board, device_share)
             _add_plane(sums, rows)
