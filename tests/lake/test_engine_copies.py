@@ -97,13 +97,17 @@ def test_standard_streams_may_be_closed(closed: str, tmp_path: Path) -> None:
     assert (tmp_path / "found").read_bytes() == b"WORDWORD"
 
 
-def test_a_copy_that_fails_answers_nothing_and_ends(capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("debug", ["", "1"])
+def test_a_copy_that_fails_answers_nothing_and_says_why_where_asked(
+    debug: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPULEDGER_DEBUG", debug)
     copy = Copy(fail)
     assert copy.stdout.read() == b""
-    copy.wait()
+    assert copy.wait() != 0
     copy.stdin.close()
     copy.stdout.close()
-    capfd.readouterr()
+    assert ("in the copy" in capfd.readouterr().err) == bool(debug)
 
 
 def test_a_copy_holds_no_file_and_no_lock_of_the_process(tmp_path: Path) -> None:

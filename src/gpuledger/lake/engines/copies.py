@@ -11,6 +11,7 @@ import fcntl
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, NoReturn
@@ -79,5 +80,9 @@ def _work_as_copy(work: Callable[[IO[bytes], IO[bytes]], None], orders: int, ans
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process hears it, and closes the pipe
         with os.fdopen(orders, "rb") as given, os.fdopen(answers, "wb") as out:
             work(given, out)
+    except BaseException:  # the other process hears that this one is gone; why, where it was asked for
+        if os.environ.get("GPULEDGER_DEBUG"):
+            traceback.print_exc()
+        os._exit(1)
     finally:
         os._exit(0)
