@@ -80,9 +80,9 @@ def _work_as_copy(work: Callable[[IO[bytes], IO[bytes]], None], orders: int, ans
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process hears it, and closes the pipe
         with os.fdopen(orders, "rb") as given, os.fdopen(answers, "wb") as out:
             work(given, out)
-    except BaseException:  # the other process hears that this one is gone; why, where it was asked for
-        if os.environ.get("GPULEDGER_DEBUG"):
-            traceback.print_exc()
-        os._exit(1)
     finally:
-        os._exit(0)
+        failed = sys.exc_info()[0] is not None
+        if failed and os.environ.get("GPULEDGER_DEBUG"):  # else the other process hears only that this one is gone
+            with contextlib.suppress(OSError):
+                os.write(2, traceback.format_exc().encode())
+        os._exit(1 if failed else 0)
