@@ -81,7 +81,7 @@ def _cost(groups: Sequence[Group]) -> float:
     """About how long all of it takes: the longest group, then what is left for all of them together."""
     rows, days = sum(piece.rows for group in groups for piece in group.pieces), all_days(groups)
     per_day = rows / max(len(days), 1)
-    ready = [len(finishable(group, days)) for group in groups]
+    ready = [len(finishable(group, days)) + len(next_to_others(group, groups)) for group in groups]
     taken = [sum(piece.rows for piece in group.pieces) for group in groups]
     longest = max(took + _FINISHING * per_day * days for took, days in zip(taken, ready, strict=True))
     return longest + _FINISHING * (rows - per_day * sum(ready)) / len(groups)
@@ -98,6 +98,17 @@ def finishable(group: Group, days: Set[int]) -> list[int]:
     """
     whole = set(group.whole)
     return [day for day in group.whole if day + 1 in whole or day + 1 not in days]
+
+
+def next_to_others(group: Group, groups: Sequence[Group]) -> dict[int, int]:
+    """The days of a group that can mostly be posted there, as it has the beginning of the day after, which it shares
+    with others: by day the instant from which on these others may have samples of the day after.
+    """
+    mine, out = days_of(group.pieces), dict[int, int]()
+    others = [piece for other in groups if other is not group for piece in other.pieces]
+    for day in (day for day in group.whole if day + 1 in mine and day + 1 not in group.whole):
+        out[day] = min(piece.first_ms for piece in others if day + 1 in days_of([piece]))
+    return out
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):

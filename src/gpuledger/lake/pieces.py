@@ -34,8 +34,9 @@ def pieces_of(files: Sequence[Path], reading: Reading) -> list[Piece]:
             for first, last in _runs_of_groups(groups.rows, ends_ms):
                 rows = sum(groups.rows[first : last + 1])
                 ends = ends_ms[first : last + 1]
-                days = min(low for low, _ in ends) // MS_PER_DAY, max(high for _, high in ends) // MS_PER_DAY
-                pieces.append(Piece(str(file), len(pieces), 0, 1, (first, last), days, rows, before))
+                first_ms, last_ms = min(low for low, _ in ends), max(high for _, high in ends)
+                days = first_ms // MS_PER_DAY, last_ms // MS_PER_DAY
+                pieces.append(Piece(str(file), len(pieces), 0, 1, (first, last), days, rows, before, first_ms))
                 before += rows
             continue
         rows = opened.rows_expected or file.stat().st_size // _ROW_BYTES

@@ -16,7 +16,6 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.errors import FileFault, nearest
@@ -62,7 +61,8 @@ class Piece(msgspec.Struct, frozen=True):
     """Rows to take: the `part`th of `parts` pieces of a file, as the `number`th of all pieces.
 
     `groups`: where the file consists of groups of rows, the first and the last to take. `days`: the first and last day
-    that rows may be of, as the file says; None: any. `rows`: about how many, after `before` others of the file.
+    that rows may be of, as the file says, and `first_ms` the first instant; None: any. `rows`: about how many, after
+    `before` others of the file.
     """
 
     path: str
@@ -73,6 +73,7 @@ class Piece(msgspec.Struct, frozen=True):
     days: tuple[int, int] | None = None
     rows: int = 0
     before: int = 0
+    first_ms: int = 0
 
 
 NO_TIME = (1 << 62, 0)
@@ -143,7 +144,8 @@ class Taker:
         rows, usable, span, used = 0, 0, NO_TIME, Used()
         labels = (*bound.label_columns(), *(c for c in (bound.time, bound.clock) if c and opened.text))
         opened.numbers = frozenset(source for source, rule in bound.values.values() if not rule.parse)
-        for batch in opened.batches(bound.source_columns(), labels):
+        read_batches = opened.by_column or opened.batches
+        for batch in read_batches(bound.source_columns(), labels):
             converted = convert(batch, bound, stamps, rejected.room)
             numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows, opened.per_row)
             notes += [note for note in dict.fromkeys(converted.notes) if note not in notes]
@@ -155,9 +157,9 @@ class Taker:
             read, usable = batch.num_rows, usable + table.num_rows
             del batch, converted
             if table.num_rows:
-                self._sorter.add(table, numbers + (piece.number << PIECE_BITS))
-                ends = pc.min_max(table[schema.TIME]).as_py()
-                span = min(span[0], ends["min"]), max(span[1], ends["max"])
+                self._sorter.add(table, numbers + (piece.number << PIECE_BITS) if self._sorter.numbered else None)
+                at_ms = table[schema.TIME].to_numpy()
+                span = min(span[0], int(at_ms.min())), max(span[1], int(at_ms.max()))
             del table
             self._sorter.settle()
             rows += read
@@ -280,7 +282,8 @@ def row_numbers(first: int, count: int, wrong_rows: list[tuple[int, str]], per_r
 
     `per_row`: how many of these rows are made of one row of the file.
     """
-    place = np.arange(first, first + count, dtype=np.int64) // per_row + 1
+    place = np.arange(first, first + count, dtype=np.int64)
+    place = (place if per_row == 1 else place // per_row) + 1
     if not wrong_rows:
         return place
     wrong = np.sort(np.array([number for number, _ in wrong_rows], dtype=np.int64))

@@ -17,7 +17,17 @@ import msgspec
 import pyarrow as pa
 
 from gpuledger.catalog.thresholds import Thresholds
-from gpuledger.lake.by_day import MEMORY_BYTES, ByDay, Finished, Group, all_days, finishable, take_by_day
+from gpuledger.collector import collector_paused
+from gpuledger.lake.by_day import (
+    MEMORY_BYTES,
+    ByDay,
+    Finished,
+    Group,
+    all_days,
+    finishable,
+    next_to_others,
+    take_by_day,
+)
 from gpuledger.lake.engines.engine import everywhere
 from gpuledger.lake.importing import Import, ImportResult
 from gpuledger.lake.layout import Lake
@@ -43,7 +53,8 @@ BY_OWNER = frozenset({"lines", "pods"})
 class GroupTask(msgspec.Struct, frozen=True):
     """Pieces of files to take, by falling time, and the days to post once they are complete.
 
-    `firsts_of`: days whose first samples others need to know.
+    `firsts_of`: days whose first samples others need to know. `others_from_ms`: by day the instant from which on others
+    may have samples of the day after.
     """
 
     lake: str
@@ -51,6 +62,7 @@ class GroupTask(msgspec.Struct, frozen=True):
     pieces: list[Piece]
     days: list[int]
     firsts_of: list[int]
+    others_from_ms: dict[int, int]
     reading: Reading
     limits: Thresholds
     left_out: frozenset[str]
@@ -128,11 +140,13 @@ def _group_task(
     job: Import, limits: Thresholds, left_out: frozenset[str], group: Group, groups: Sequence[Group]
 ) -> GroupTask:
     where = everywhere(job.lake.root), everywhere(job.folder)
-    days = finishable(group, all_days(groups))
-    asked = [day for day in days if day - 1 not in days]
-    return GroupTask(*where, group.pieces, days, asked, job.reading, limits, left_out, MEMORY_BYTES // len(groups))
+    others = next_to_others(group, groups)
+    days = [*others, *finishable(group, all_days(groups))]
+    asked, memory = [day for day in days if day - 1 not in days], MEMORY_BYTES // len(groups)
+    return GroupTask(*where, group.pieces, days, asked, others, job.reading, limits, left_out, memory)
 
 
+@collector_paused()
 def post_group(task: GroupTask, progress: Progress) -> GroupPosted:
     """Take pieces of files by falling time; each day is posted as soon as all of its rows are there."""
     folder = Path(tempfile.mkdtemp(prefix="group-", dir=task.folder))
@@ -143,6 +157,10 @@ def post_group(task: GroupTask, progress: Progress) -> GroupPosted:
     def finish(day: int) -> None:
         if day + 1 not in firsts:
             firsts[day + 1] = _first_samples(sorter, day + 1)
+        if day in task.others_from_ms:
+            before = {name for name, first in firsts[day + 1].items() if first.at_ms < task.others_from_ms[day]}
+            if not sorter.devices_on(day) <= before:
+                return  # others may have the next sample: it is posted when all rows are taken
         firsts[day], without = {}, unrecorded(frozenset(sorter.spoken()))
         if sorter.holds(day):
             with _day_writer(task, day, 0, without) as writer:
@@ -154,7 +172,7 @@ def post_group(task: GroupTask, progress: Progress) -> GroupPosted:
             del firsts[day + 1]
 
     taken = take_by_day(task.pieces, task.days, sorter, taker, folder, finish)
-    asked = {day: firsts[day] for day in task.firsts_of}
+    asked = {day: firsts[day] for day in task.firsts_of if day in firsts}
     posted = SharePosted(samples, poster.conflicts, poster.duplicates)
     return GroupPosted(taken=taken, handed=sorter.hand_over(), posted=posted, firsts=asked)
 
@@ -218,6 +236,7 @@ def _posted(
     return job.share_out(post_share, tasks)
 
 
+@collector_paused()
 def post_share(task: ShareTask, progress: Progress) -> SharePosted:
     """Post a share of the devices in a process of its own."""
     sorter = DaySorter(Path(task.folder))

@@ -18,6 +18,7 @@ from gpuledger.telemetry import schema
 from gpuledger.telemetry.cells import as_python, numbers, quickly
 from gpuledger.telemetry.labels import Used, label, read_labels
 from gpuledger.telemetry.mapping import Bound
+from gpuledger.telemetry.sources import Cells
 from gpuledger.telemetry.stamps import Fault as StampFault
 from gpuledger.telemetry.stamps import StampReader
 from gpuledger.units import Unknown
@@ -85,13 +86,13 @@ class Converted(msgspec.Struct, frozen=True):
 
     table: pa.Table
     faults: list[Fault]
-    kept: np.ndarray
+    kept: np.ndarray | slice
     notes: tuple[str, ...] = ()
     label_rows: Used = msgspec.field(default_factory=Used)
     more: Counter[str] = msgspec.field(default_factory=Counter)
 
 
-def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader, most_faults: int = 1 << 60) -> Converted:
+def convert(batch: Cells, bound: Bound, stamps: StampReader, most_faults: int = 1 << 60) -> Converted:
     """The batch in schema columns; labels as dictionaries, readings in the schema's units, NULL where silent."""
     faults = Faults(batch.num_rows, most_faults)
     labels, used = read_labels(batch, bound)
@@ -105,21 +106,24 @@ def convert(batch: pa.RecordBatch, bound: Bound, stamps: StampReader, most_fault
     out["gpu_uuid"] = _device(out["gpu_uuid"], out.get("host"), notes)
     out = {schema.TIME: _instants(batch, bound, stamps, faults, out), **out}
     named = next(iter(bound.labels.get("gpu_uuid", ())), "")
-    device = batch.column(named) if named else out["gpu_uuid"]
-    faults.add(out["gpu_uuid"].is_null().to_numpy(zero_copy_only=False), NO_DEVICE, named or "gpu_uuid", device)
+    nameless = out["gpu_uuid"].is_null().to_numpy(zero_copy_only=False)
+    if nameless.any():
+        faults.add(nameless, NO_DEVICE, named or "gpu_uuid", batch.column(named) if named else out["gpu_uuid"])
     for column in bound.values:
         out[column] = _reading(batch, bound, column, out.get("gpu_model"), faults, notes)
     for column, number in bound.fixed.items():
         out[column] = _constant(out.get(column), number, schema.columns()[column], batch.num_rows)
     table = pa.table(out)
     left_out = faults.bad | _silent(out, bound) if bound.mapping.wide else faults.bad
-    kept = np.flatnonzero(~left_out)
-    table = table.take(pa.array(kept)) if left_out.any() else table
+    kept: np.ndarray | slice = slice(None)
+    if left_out.any():
+        kept = np.flatnonzero(~left_out)
+        table = table.take(pa.array(kept))
     return Converted(table, faults.found, kept, tuple(notes), used, faults.more)
 
 
 def _reading(
-    batch: pa.RecordBatch,
+    batch: Cells,
     bound: Bound,
     column: str,
     models: pa.DictionaryArray | None,
@@ -156,9 +160,7 @@ def _silent(out: dict[str, pa.Array], bound: Bound) -> np.ndarray:
     return np.logical_and.reduce([out[c].is_null().to_numpy(zero_copy_only=False) for c in bound.values])
 
 
-def _instants(
-    batch: pa.RecordBatch, bound: Bound, stamps: StampReader, faults: Faults, labels: dict[str, pa.Array]
-) -> pa.Array:
+def _instants(batch: Cells, bound: Bound, stamps: StampReader, faults: Faults, labels: dict[str, pa.Array]) -> pa.Array:
     """The instant of each row, in milliseconds."""
     if not (bound.time or bound.clock or bound.elapsed):
         rows = [labels[c] for c in (*schema.DEVICE, *schema.SERIES) if c in labels]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
 from gpuledger.errors import FileFault, GpuledgerError, InputError
@@ -214,7 +215,7 @@ def _column(
     cell, read = cells.get(source, ""), None
     if sample is not None and made is not None and column in made.table.column_names:
         values = made.table[column].slice(0, LOOKED_AT).to_pylist()
-        given = as_python(sample.column(source).take(pa.array(made.kept[: len(values)], pa.int64())))
+        given = as_python(sample.column(source).take(pa.array(np.arange(sample.num_rows)[made.kept][: len(values)])))
         # A label of several columns comes from one of them in each row.
         alone = role != "label" or len(bound.labels[column]) == 1
         fits = ((v, g) for v, g in zip(values, given, strict=True) if v is not None and (alone or str(g).strip() == v))

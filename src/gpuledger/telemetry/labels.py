@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpuledger.telemetry.mapping import Bound, Mapping
+from gpuledger.telemetry.sources import Cells
 
 EXPORTED = "exported_"
 _INSTANCE = "instance"  # a host, and the port of its exporter
@@ -29,7 +30,7 @@ Used = Counter[tuple[str, str]]
 EXPORTER = ("pod", "")
 
 
-def read_labels(batch: pa.RecordBatch, bound: Bound) -> tuple[dict[str, pa.DictionaryArray], Used]:
+def read_labels(batch: Cells, bound: Bound) -> tuple[dict[str, pa.DictionaryArray], Used]:
     """The labels of a batch as dictionaries, and which source columns gave them."""
     blank, used, out = pa.array(bound.mapping.blank_text, pa.string()), Used(), {}
     places: dict[str, np.ndarray] = {}

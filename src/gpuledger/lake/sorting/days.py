@@ -33,6 +33,8 @@ RUN_ROWS = 1 << 18
 SLICE_ROWS = 1 << 13
 CHUNK_ROWS = 1 << 18
 MEMORY_BYTES = 64 << 20
+# Which part of it is given up at a time where it is not enough.
+_MADE_ROOM = 4
 # Above this many days x devices in a run, keys are compared rather than counted.
 _MANY_KEYS = 1 << 22
 # From this many rows of one device and day on, repeated rows are dropped before they pile up.
@@ -48,7 +50,7 @@ class DaySorter:
         """`by_day`: no file has rows of two days, so that a machine that wants one day fetches nothing else;
         `memory_bytes`: how much is held before it is spilled; `numbered`: whether rows keep their number of arrival.
         """
-        self._spill_dir, self._by_day, self._numbered = spill_dir, by_day, numbered
+        self._spill_dir, self._by_day, self.numbered = spill_dir, by_day, numbered
         self._memory_bytes = memory_bytes or MEMORY_BYTES
         self._series = Series()
         self._waiting: list[Narrow] = []
@@ -71,7 +73,7 @@ class DaySorter:
         full = {name for name, column in columns.items() if not column.null_count}
         self._any |= {name for name, column in columns.items() if column.null_count < table.num_rows}
         self._spoken = full if self._spoken is None else self._spoken & full
-        if self._numbered:
+        if self.numbered:
             coming = np.arange(self.arrived, self.arrived + table.num_rows) if arrival is None else arrival
             columns[ARRIVAL] = pa.array(coming)
         self.arrived += table.num_rows
@@ -140,6 +142,11 @@ class DaySorter:
         self._close_run()
         return any(piece.slice.day == day for piece in self._pieces())
 
+    def devices_on(self, day: int) -> set[str]:
+        """The devices that have rows of a day."""
+        self._close_run()
+        return {device for piece in self._pieces() if piece.slice.day == day for device in piece.slice.devices}
+
     def rows_of_days(self) -> dict[int, int]:
         """How many rows each day has."""
         found: dict[int, int] = defaultdict(int)
@@ -194,9 +201,10 @@ class DaySorter:
         rows = joined(sorted(self._waiting, key=lambda some: int(some.at_ms[0])))
         self._waiting, self._waiting_rows = [], 0
         codes, names = self._series.devices(rows.series)
-        day = rows.at_ms // MS_PER_DAY
-        first_day, days = int(day.min()), int(day.max() - day.min()) + 1
-        key = codes if days == 1 else (day - first_day) * len(names) + codes
+        at_ms = rows.at_ms
+        first_day = int(at_ms.min()) // MS_PER_DAY
+        days = int(at_ms.max()) // MS_PER_DAY - first_day + 1
+        key = codes if days == 1 else (at_ms // MS_PER_DAY - first_day) * len(names) + codes
         if (key[1:] < key[:-1]).any():
             keys = days * len(names)
             order = order_by(key, keys) if keys < _MANY_KEYS else np.argsort(key, kind="stable")
@@ -205,7 +213,7 @@ class DaySorter:
             rows, key = self._without_repeats(rows, key)
         self._cut(rows, key, first_day, names)
         if self._held_bytes > self._memory_bytes:
-            self._spill()
+            self._spill_some()
 
     def _without_repeats(self, rows: Narrow, key: np.ndarray) -> tuple[Narrow, np.ndarray]:
         """Rows in order of key (device and day), without the repeated rows of keys that have many rows."""
@@ -240,6 +248,16 @@ class DaySorter:
         wanted = [piece for piece in self._held if piece.slice.day not in kept]
         self._runs += spilled(wanted, self._spill_dir, len(self._runs), by_day=self._by_day)
         self._keep([piece for piece in self._held if piece.slice.day in kept])
+
+    def _spill_some(self) -> None:
+        """Move what has been held for longest to files: as little as makes room for a while."""
+        left = accumulate(
+            (piece.bytes for piece in self._held), lambda left, size: left - size, initial=self._held_bytes
+        )
+        room = self._memory_bytes - self._memory_bytes // _MADE_ROOM
+        some = next(count for count, bytes_left in enumerate(left) if bytes_left <= room)
+        self._runs += spilled(self._held[:some], self._spill_dir, len(self._runs), by_day=self._by_day)
+        self._keep(self._held[some:])
 
     def _gather(self, pieces: list[Piece], devices: list[str]) -> pa.Table:
         """The rows of some devices, in order."""

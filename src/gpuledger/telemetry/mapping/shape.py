@@ -52,6 +52,7 @@ def open_shaped(
             opened,
             names=plan.names,
             batches=_long(opened.batches, plan),
+            by_column=None,
             rows_expected=None if rows is None else rows * len(plan.gpus),
             per_row=len(plan.gpus),
         )
@@ -97,7 +98,7 @@ def _joined(path: str | Path, opened: Opened, rules: Mapping) -> Opened:
                 made[name] = pc.binary_join_element_wise(*(_text(batch.column(p)) for p in parts), " ")
             yield pa.record_batch({c: made[c] for c in columns})
 
-    return replace(opened, names=[*opened.names, name], batches=batches)
+    return replace(opened, names=[*opened.names, name], batches=batches, by_column=None)
 
 
 def _text(column: pa.Array) -> pa.Array:

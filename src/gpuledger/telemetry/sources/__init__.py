@@ -83,6 +83,19 @@ class Head(msgspec.Struct, frozen=True):
         return self.first.decode("utf-8-sig", errors="replace").splitlines()
 
 
+class Cells(Protocol):
+    """Rows of a file: a batch of Arrow, or what reads each column when it is asked for."""
+
+    @property
+    def num_rows(self) -> int:
+        """How many."""
+        ...
+
+    def column(self, name: str) -> pa.Array:
+        """The cells of a column."""
+        ...
+
+
 Batches = Callable[[list[str], tuple[str, ...]], "Iterator[pa.RecordBatch]"]
 
 
@@ -107,7 +120,8 @@ class Opened:
     many rows come of one row of the file. `cut`: the file as a number of pieces, in order, each opened by itself; for
     files that can be read from within. `groups`: of a file that consists of such. `notes`: what the user should hear
     about the file; complete once all batches came. `numbers`: columns that may be read as numbers where all of their
-    cells are; set by the reader of the batches.
+    cells are; set by the reader of the batches. `by_column`: the same batches with each column read when it is asked
+    for, so that they are never in memory together.
     """
 
     names: list[str]
@@ -121,6 +135,7 @@ class Opened:
     groups: Groups | None = None
     notes: list[str] = field(default_factory=list)
     numbers: frozenset[str] = frozenset()
+    by_column: Callable[[list[str], tuple[str, ...]], Iterator[Cells]] | None = None
 
 
 class Source(Protocol):

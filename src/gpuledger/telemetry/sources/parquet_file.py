@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pyarrow.parquet as pq
 
 from gpuledger.bounds import refuse_claims
 from gpuledger.errors import FileFault, map_os_error
-from gpuledger.telemetry.sources import SOURCES, Batches, Fit, Groups, Head, Opened
+from gpuledger.telemetry.sources import SOURCES, Cells, Fit, Groups, Head, Opened
 
 BATCH_ROWS = 1 << 18
 
@@ -41,7 +42,8 @@ class ParquetSource:
             raise FileFault(path, "it has columns but not one row", hint="check the time range of the export")
 
         def opened(some: range) -> Opened:
-            return Opened(names, _batches(path, types, some), sum(sizes[i] for i in some))
+            reader = _Reader(path, types, some)
+            return Opened(names, reader.batches, sum(sizes[i] for i in some), by_column=reader.by_column)
 
         def cut(parts: int) -> list[Opened]:
             return [opened(range(groups * i // parts, groups * (i + 1) // parts)) for i in range(parts)]
@@ -67,52 +69,73 @@ def _ends_ms(facts: pq.FileMetaData, kind: pa.DataType | None, column: str) -> l
     return [(stats.min_raw // per_ms, stats.max_raw // per_ms) for stats in noted]
 
 
-def _batches(path: Path, types: dict[str, pa.DataType], groups: range) -> Batches:
-    """What reads some row groups."""
+class _Reader:
+    """Reads some row groups."""
 
-    def batches(columns: list[str], labels: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+    def __init__(self, path: Path, types: dict[str, pa.DataType], groups: range) -> None:
+        self._path, self._types, self._groups = path, types, groups
+
+    def batches(self, columns: list[str], labels: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+        """The rows, all columns at a time."""
+        for cells in self.by_column(columns, labels):
+            yield pa.record_batch([cells.column(name) for name in columns], columns)
+
+    def by_column(self, columns: list[str], labels: tuple[str, ...]) -> Iterator[Cells]:
+        """The rows, each column when it is asked for."""
         for name in columns:
-            if pa.types.is_nested(types[name]):
-                raise FileFault(
-                    path, f"column {name!r} holds {types[name]}, not single values", hint="export one value per row"
-                )
-        try:
-            reader = pq.ParquetFile(path, read_dictionary=list(labels), pre_buffer=False)
-            with reader:
-                for group in groups:
-                    if reader.metadata.row_group(group).num_rows <= 2 * BATCH_ROWS:
-                        found = _batch_of(reader.read_row_group(group, columns, use_threads=False))
-                        while found:
-                            yield _plain(found.pop())  # and nothing of it stays here
-                    else:
-                        some = reader.iter_batches(BATCH_ROWS, [group], columns, use_threads=False)
-                        yield from map(_plain, some)
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise FileFault(path, f"broken inside: {error}", hint="copy or export the file again") from error
-
-    return batches
+            if pa.types.is_nested(self._types[name]):
+                problem = f"column {name!r} holds {self._types[name]}, not single values"
+                raise FileFault(self._path, problem, hint="export one value per row")
+        with (
+            _intact(self._path),
+            pq.ParquetFile(self._path, read_dictionary=list(labels), pre_buffer=False) as reader,
+        ):
+            for group in self._groups:
+                if 0 < reader.metadata.row_group(group).num_rows <= 2 * BATCH_ROWS:
+                    yield _RowGroup(self._path, reader, group)
+                else:
+                    yield from map(_plain_batch, reader.iter_batches(BATCH_ROWS, [group], columns, use_threads=False))
 
 
-def _batch_of(table: pa.Table) -> list[pa.RecordBatch]:
-    """The rows of a table as one batch; none where it has no row."""
-    return table.combine_chunks().to_batches()
+class _RowGroup:
+    """A row group of which a column is read when it is asked for."""
+
+    def __init__(self, path: Path, reader: pq.ParquetFile, group: int) -> None:
+        self._path, self._reader, self._group = path, reader, group
+        self.num_rows: int = reader.metadata.row_group(group).num_rows
+
+    def column(self, name: str) -> pa.Array:
+        """The cells of a column."""
+        with _intact(self._path):
+            found = self._reader.read_row_group(self._group, [name], use_threads=False).column(name)
+            return _plain(found.chunk(0) if found.num_chunks == 1 else found.combine_chunks())
 
 
-def _plain(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch in types the rest of the room knows: integers, floats, stamps, text, and text as dictionaries."""
-    for place, field in enumerate(batch.schema):
-        column = batch.column(place)
-        if pa.types.is_dictionary(field.type) and field.type.value_type != pa.string():
-            column = column.dictionary_decode()
-        plain = _plain_type(column.type)
-        if plain != field.type:
-            column = column.cast(plain, safe=plain == pa.string())
-            batch = batch.set_column(place, field.name, column)
-        if plain == pa.string():
-            column.validate(full=True)  # Parquet does not promise that its text is UTF-8
-        elif pa.types.is_dictionary(plain):
-            column.dictionary.validate(full=True)
-    return batch
+@contextmanager
+def _intact(path: Path) -> Iterator[None]:
+    """Say of a file that Arrow cannot read that it is broken."""
+    try:
+        yield
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise FileFault(path, f"broken inside: {error}", hint="copy or export the file again") from error
+
+
+def _plain_batch(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.record_batch([_plain(column) for column in batch.columns], batch.schema.names)
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """Cells in types the rest of the room knows: integers, floats, stamps, text, and text as dictionaries."""
+    if pa.types.is_dictionary(column.type) and column.type.value_type != pa.string():
+        column = column.dictionary_decode()
+    plain = _plain_type(column.type)
+    if plain != column.type:
+        column = column.cast(plain, safe=plain == pa.string())
+    if plain == pa.string():
+        column.validate(full=True)  # Parquet does not promise that its text is UTF-8
+    elif pa.types.is_dictionary(plain):
+        column.dictionary.validate(full=True)
+    return column
 
 
 def _plain_type(kind: pa.DataType) -> pa.DataType:
