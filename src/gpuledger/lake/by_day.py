@@ -7,7 +7,7 @@ have rows wait until all rows are taken.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,17 +23,22 @@ from gpuledger.lake.taking import Piece, Taken, Taker
 
 # What all processes together hold of rows until their day is complete; more is spilled.
 MEMORY_BYTES = 1 << 30
-# What finishing a row takes, in terms of what taking it does.
-_FINISHING = 0.75
+# What finishing a row takes, in terms of what taking it does: at once, or with all that was left; and handing it on.
+_FINISHING, _FINISHING_LATE, _HANDING = 0.8, 1.6, 0.3
 # How often shares are made more even; many pieces are even enough.
 _STEPS, _FEW_PIECES, _FEW_GROUPS = 16, 256, 8
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Pieces for one process, by falling time. `whole`: the days of which it has all rows."""
+    """Pieces for one process, by falling time. `whole`: the days of which it has all rows.
+
+    `gives`: days whose rows it hands on to the group before it, which has the rest; `gets`: those handed on to it.
+    """
 
     pieces: list[Piece]
     whole: list[int]
+    gives: list[int] = []
+    gets: list[int] = []
 
 
 def days_of(pieces: Sequence[Piece]) -> set[int]:
@@ -45,7 +50,7 @@ def grouped(pieces: Sequence[Piece], several: int) -> list[Group] | None:
     """The pieces for a number of processes at most; None where a piece may have rows of any time."""
     if not pieces or any(piece.days is None for piece in pieces):
         return None
-    ordered = sorted(pieces, key=lambda p: (p.days or (0, 0))[::-1], reverse=True)
+    ordered = sorted(pieces, key=lambda p: (*(p.days or (0, 0))[::-1], p.first_ms), reverse=True)
     rows = sum(piece.rows for piece in ordered)
     starts, before = [0], 0
     for place, piece in enumerate(ordered):
@@ -68,23 +73,38 @@ def _rising(numbers: Sequence[int]) -> bool:
 
 
 def _cut(ordered: Sequence[Piece], starts: Sequence[int]) -> list[Group]:
+    """Groups that begin at some pieces. The day in which one ends and the next begins is handed on, if that is less
+    work than to leave it until all rows are taken.
+    """
     parts = [list(ordered[first:last]) for first, last in pairwise([*starts, len(ordered)])]
     seen = [days_of(part) for part in parts]
     times = Counter(day for mine in seen for day in mine)
-    return [
+    plain = [
         Group(part, sorted((day for day in mine if times[day] == 1), reverse=True))
         for part, mine in zip(parts, seen, strict=True)
     ]
+    both = [sorted(mine & others) for mine, others in pairwise(seen)]
+    passed = [days if len(days) == 1 and times[days[0]] == 2 else [] for days in both]
+    handing = [
+        msgspec.structs.replace(group, gives=gives, gets=gets)
+        for group, gives, gets in zip(plain, [[], *passed], [*passed, []], strict=True)
+    ]
+    return handing if _cost(handing) < _cost(plain) else plain
 
 
 def _cost(groups: Sequence[Group]) -> float:
     """About how long all of it takes: the longest group, then what is left for all of them together."""
-    rows, days = sum(piece.rows for group in groups for piece in group.pieces), all_days(groups)
-    per_day = rows / max(len(days), 1)
-    ready = [len(finishable(group, days)) + len(next_to_others(group, groups)) for group in groups]
-    taken = [sum(piece.rows for piece in group.pieces) for group in groups]
-    longest = max(took + _FINISHING * per_day * days for took, days in zip(taken, ready, strict=True))
-    return longest + _FINISHING * (rows - per_day * sum(ready)) / len(groups)
+    rows, days = defaultdict[int, float](float), all_days(groups)
+    for piece in (piece for group in groups for piece in group.pieces):
+        for day in (own := days_of([piece])):
+            rows[day] += piece.rows / len(own)
+    took, left = list[float](), set(days)
+    for group in groups:
+        ready = {*finishable(group, days), *next_to_others(group, groups)}
+        given = sum(p.rows for p in group.pieces if not days_of([p]).isdisjoint(group.gives))
+        left -= ready
+        took.append(sum(p.rows for p in group.pieces) + _FINISHING * sum(rows[d] for d in ready) + _HANDING * given)
+    return max(took) + _FINISHING_LATE * sum(rows[day] for day in left) / len(groups)
 
 
 def all_days(groups: Sequence[Group]) -> set[int]:
@@ -97,7 +117,7 @@ def finishable(group: Group, days: Set[int]) -> list[int]:
     groups is that, are known there too.
     """
     whole = set(group.whole)
-    return [day for day in group.whole if day + 1 in whole or day + 1 not in days]
+    return [day for day in (*group.whole, *group.gets) if day + 1 in whole or day + 1 not in days]
 
 
 def next_to_others(group: Group, groups: Sequence[Group]) -> dict[int, int]:
@@ -112,9 +132,12 @@ def next_to_others(group: Group, groups: Sequence[Group]) -> dict[int, int]:
 
 
 class Finished(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a group of pieces: what each of them held by its number, and rows of days that are left."""
+    """What became of a group of pieces: what each of them held by its number, the days that are finished, and all rows
+    of which others do not know.
+    """
 
     taken: dict[int, Taken]
+    finished: list[int]
     handed: Handed
 
 
@@ -129,26 +152,60 @@ class ByDay(Generic[T, F]):
     work: Callable[[T, Progress], F]
 
 
+class Handing(msgspec.Struct, frozen=True):
+    """The days whose rows a group gives to another and gets from another, and the folder where both find them."""
+
+    gives: list[int]
+    gets: list[int]
+    folder: str
+
+    def file(self, day: int) -> Path:
+        """Where the rows of a day are noted."""
+        return Path(self.folder) / f"given-{day}.json"
+
+    def give(self, sorter: DaySorter, day: int) -> None:
+        """Put the rows of a day where another process finds them."""
+        aside = self.file(day).with_suffix(".part")
+        aside.write_bytes(msgspec.json.encode(sorter.given(day)))
+        aside.replace(self.file(day))
+
+    def get(self, sorter: DaySorter, day: int) -> bool:
+        """Take the rows of a day from another process, if it has put them there by now."""
+        if not self.file(day).exists():
+            return False
+        sorter.take_over(msgspec.json.decode(self.file(day).read_bytes(), type=Handed))
+        return True
+
+
 def take_by_day(
     pieces: Sequence[Piece],
     days: Sequence[int],
+    handing: Handing,
     sorter: DaySorter,
     taker: Taker,
     folder: Path,
-    finish: Callable[[int], None],
-) -> dict[int, Taken]:
+    finish: Callable[[int], bool],
+) -> tuple[dict[int, Taken], list[int]]:
     """Take pieces, which come by falling time, and finish each of these days once all of its rows are there.
 
-    Rows of other days are put aside.
+    Rows of other days are put aside. Returns what the pieces held, and the days that `finish` did.
     """
-    taken, waiting = dict[int, Taken](), sorted(days)
+    taken, finished, own = dict[int, Taken](), list[int](), {*days, *handing.gives}
+    waiting = sorted(own)
+
+    def complete(day: int) -> None:
+        if day in handing.gives:
+            handing.give(sorter, day)
+        elif (day not in handing.gets or handing.get(sorter, day)) and finish(day):
+            finished.append(day)
+
     for piece in pieces:
         assert piece.days is not None
         while waiting and waiting[-1] > piece.days[1]:
-            finish(waiting.pop())
+            complete(waiting.pop())
         taken[piece.number] = taker.take(piece, folder / f"{piece.number}.log")
-        if not set(range(piece.days[0], piece.days[1] + 1)) <= set(days):
-            sorter.put_aside(days)
+        if not set(range(piece.days[0], piece.days[1] + 1)) <= own:
+            sorter.put_aside(own)
     while waiting:
-        finish(waiting.pop())
-    return taken
+        complete(waiting.pop())
+    return taken, finished

@@ -20,6 +20,7 @@ class Names:
         self.texts: list[str | None] = []
         self._number: dict[str | None, int] = {}
         self._seen: dict[tuple[int | bytes, ...], np.ndarray] = {}
+        self._last: tuple[pa.Array | None, np.ndarray] = None, np.zeros(0, np.int64)
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -36,12 +37,15 @@ class Names:
 
     def known(self, words: pa.Array) -> np.ndarray:
         """By place in a file's dictionary the number here; one place more for NULL."""
+        if self._last[0] is not None and words.equals(self._last[0]):
+            return self._last[1]
         # Files of one lake mostly name the same things: to tell that takes a tenth of naming them again.
         key = (words.offset, len(words), *(b.to_pybytes() for b in words.buffers() if b is not None))
         if key not in self._seen:
             if len(self._seen) >= _DICTIONARIES:
                 self._seen.clear()
             self._seen[key] = np.array([*(self.number(w) for w in words.to_pylist()), -1], dtype=np.int64)
+        self._last = words, self._seen[key]
         return self._seen[key]
 
     def number(self, text: str | None) -> int:

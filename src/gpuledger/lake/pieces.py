@@ -14,7 +14,7 @@ from gpuledger.units import MS_PER_DAY
 
 # Rows of a piece, and of one whose times are known.
 PIECE_ROWS = 1_000_000
-DAY_PIECE_ROWS = 500_000
+DAY_PIECE_ROWS = 250_000
 MOST_DAYS = 3660
 # Pieces of a file; each takes some milliseconds to open.
 MOST_PIECES = 256

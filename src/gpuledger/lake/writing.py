@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpuledger.lake import rejects as why
-from gpuledger.lake.by_day import Finished, take_by_day
+from gpuledger.lake.by_day import Finished, Handing, take_by_day
 from gpuledger.lake.handing import desk
 from gpuledger.lake.holding import rows_held
 from gpuledger.lake.layout import Lake, Part
@@ -72,6 +72,7 @@ class GroupTask(msgspec.Struct, frozen=True):
     folder: str
     pieces: list[Piece]
     days: list[int]
+    handing: Handing
     places: list[Place]
     reading: Reading
     memory_bytes: int
@@ -89,14 +90,15 @@ def write_group(task: GroupTask, progress: Progress) -> GroupWritten:
     sorter, days = DaySorter(folder, memory_bytes=task.memory_bytes), list[DayWritten]()
     taker = Taker(sorter, task.reading, progress)
 
-    def finish(day: int) -> None:
+    def finish(day: int) -> bool:
         if sorter.holds(day):
             today = DayTask(task.lake, str(folder), day, (), task.places)
             days.append(write_from(sorter, today, progress))
             sorter.drop(day)
+        return True
 
-    taken = take_by_day(task.pieces, task.days, sorter, taker, folder, finish)
-    return GroupWritten(taken=taken, handed=sorter.hand_over(), days=days)
+    taken, finished = take_by_day(task.pieces, task.days, task.handing, sorter, taker, folder, finish)
+    return GroupWritten(taken=taken, finished=finished, handed=sorter.hand_over(), days=days)
 
 
 def write_day(task: DayTask, progress: Progress) -> DayWritten:

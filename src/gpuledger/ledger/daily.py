@@ -14,6 +14,7 @@ from gpuledger.lake.names import label_codes
 from gpuledger.ledger import lines
 from gpuledger.ledger.read.adding import runs
 from gpuledger.ledger.read.columns import as_numbers
+from gpuledger.native.run_sums import added_up
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR
 
@@ -32,18 +33,18 @@ def fold_days(table: pa.Table) -> pa.Table:
         kind = kind[order]
         starts = np.flatnonzero(np.append(True, kind[1:] != kind[:-1]))
     first = starts if order is None else order[starts]
-    heads, arrays, made = pa.array(first), [], dict[tuple[int, int], pa.Array]()
-    for chunked, (name, column) in zip(table.columns, lines.columns().items(), strict=True):
-        values = chunked.chunk(0)
+    heads, arrays, found = pa.array(first), [], [chunked.chunk(0) for chunked in table.columns]
+    sums = [v for v, column in zip(found, lines.columns().values(), strict=True) if column.merge == "sum"]
+    places = {(v.buffers()[1].address, v.offset): v for v in sums}  # columns may be one array under many names
+    added = added_up([as_numbers(v) for v in places.values()], starts, order)
+    made = dict(zip(places, map(_array, added), strict=True))
+    for values, (name, column) in zip(found, lines.columns().items(), strict=True):
         if column.type == "string" or name in _ALIKE or name == "grain_ms":
             arrays.append(values.take(heads))
         elif name == "hour_ms":
             arrays.append(_array(as_numbers(values)[first] // MS_PER_DAY * MS_PER_DAY))
         elif column.merge == "sum":
-            place = (values.buffers()[1].address, values.offset)  # columns may be one array under many names
-            if place not in made:
-                made[place] = _array(np.add.reduceat(_ordered(as_numbers(values), order), starts))
-            arrays.append(made[place])
+            arrays.append(made[values.buffers()[1].address, values.offset])
         else:
             arrays.append(_extremes(values, order, starts, column.merge))
     return pa.table(arrays, schema=lines.coded_schema())

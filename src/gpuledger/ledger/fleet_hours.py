@@ -14,6 +14,7 @@ from gpuledger.lake.names import label_codes
 from gpuledger.ledger import lines
 from gpuledger.ledger.read.adding import runs
 from gpuledger.ledger.read.columns import as_numbers
+from gpuledger.native.run_sums import added_up
 from gpuledger.physics.activity import COLUMNS, CONDITIONS, PIPES, pipe_sums
 
 TIMES = ("hour_ms", "grain_ms")
@@ -50,7 +51,7 @@ def together(table: pa.Table) -> pa.Table:
         half = table.num_rows // 2
         return pa.concat_tables([together(table.slice(0, half)), together(table.slice(half))]).unify_dictionaries()
     heads = pa.array(starts if order is None else order[starts])
-    added = [np.add.reduceat(v if order is None else v[order], starts) for v in sums.values()]
+    added = added_up(list(sums.values()), starts, order)
     return pa.table(
         [*(table[name].take(heads) for name in (*TIMES, *LABELS)), *(pa.array(v) for v in added)],
         names=table.column_names,

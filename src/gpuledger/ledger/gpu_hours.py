@@ -11,6 +11,7 @@ import pyarrow as pa
 from gpuledger.lake.names import label_codes
 from gpuledger.ledger.read.adding import runs
 from gpuledger.ledger.read.columns import as_numbers
+from gpuledger.native.run_sums import added_up
 from gpuledger.telemetry import schema
 
 KEYS = (*schema.DEVICE, "hour_ms", "grain_ms")
@@ -28,17 +29,11 @@ def of_lines(table: pa.Table) -> pa.Table:
     order, starts = runs([code.astype(np.int64) - int(code.min()) for code in codes])
     if order is None and len(starts) == table.num_rows:
         return table
-    heads, made = pa.array(starts if order is None else order[starts]), dict[tuple[int, int], pa.Array]()
+    heads = pa.array(starts if order is None else order[starts])
     limit = as_numbers(table[LIMIT].chunk(0)).astype(np.float64)
     highest = np.fmax.reduceat(limit if order is None else limit[order], starts)
     none = np.isnan(highest)
     arrays = [table[name].take(heads) for name in KEYS]
     arrays.append(pa.chunked_array([pa.array(np.where(none, 0, highest).astype(np.int64), mask=none)]))
-    for name in SUMS:
-        values = table[name].chunk(0)
-        place = (values.buffers()[1].address, values.offset)  # columns may be one array under many names
-        if place not in made:
-            numbers = as_numbers(values)
-            made[place] = pa.array(np.add.reduceat(numbers if order is None else numbers[order], starts))
-        arrays.append(pa.chunked_array([made[place]]))
-    return pa.table(arrays, schema=table.schema)
+    added = added_up([as_numbers(table[name].chunk(0)) for name in SUMS], starts, order)
+    return pa.table([*arrays, *map(pa.array, added)], schema=table.schema)

@@ -23,6 +23,7 @@ from gpuledger.lake.by_day import (
     ByDay,
     Finished,
     Group,
+    Handing,
     all_days,
     finishable,
     next_to_others,
@@ -46,8 +47,8 @@ from gpuledger.ledger.store import Ledger, PostedDay
 from gpuledger.units import MS_PER_DAY, utc_day
 
 _ROWS = 1 << 19
-# Tables for statements of some owners.
-BY_OWNER = frozenset({"lines", "pods"})
+# What an efficiency statement of all owners does without: tables by owner, and where GPUs stand.
+BY_OWNER = frozenset({"lines", "pods", "region", "node_group"})
 
 
 class GroupTask(msgspec.Struct, frozen=True):
@@ -61,6 +62,7 @@ class GroupTask(msgspec.Struct, frozen=True):
     folder: str
     pieces: list[Piece]
     days: list[int]
+    handing: Handing
     firsts_of: list[int]
     others_from_ms: dict[int, int]
     reading: Reading
@@ -112,8 +114,9 @@ def post_files(
     processes: int | None = None,
     left_out: frozenset[str] = frozenset(),
 ) -> ImportResult:
-    """Make the books of some files in a lake that has no samples. `left_out`: tables that will not be read."""
-    wanted = msgspec.structs.replace(reading or Reading(), only=COLUMNS)
+    """Make the books of some files in a lake that has no samples. `left_out`: tables and labels that will not be read."""
+    only = tuple(column for column in COLUMNS if column not in left_out)
+    wanted = msgspec.structs.replace(reading or Reading(), only=only)
     with lake.staging() as folder, Import(lake, folder, wanted, progress, processes) as job:
         early = job.take(files, ByDay(partial(_group_task, job, limits, left_out), post_group))
         left = job.sorter.days()
@@ -143,7 +146,8 @@ def _group_task(
     others = next_to_others(group, groups)
     days = [*others, *finishable(group, all_days(groups))]
     asked, memory = [day for day in days if day - 1 not in days], MEMORY_BYTES // len(groups)
-    return GroupTask(*where, group.pieces, days, asked, others, job.reading, limits, left_out, memory)
+    handing = Handing(group.gives, group.gets, where[1])
+    return GroupTask(*where, group.pieces, days, handing, asked, others, job.reading, limits, left_out, memory)
 
 
 @collector_paused()
@@ -154,13 +158,13 @@ def post_group(task: GroupTask, progress: Progress) -> GroupPosted:
     taker, poster = Taker(sorter, task.reading, progress), _Poster(task.limits, progress)
     samples, firsts = dict[int, int](), Firsts()
 
-    def finish(day: int) -> None:
+    def finish(day: int) -> bool:
         if day + 1 not in firsts:
             firsts[day + 1] = _first_samples(sorter, day + 1)
         if day in task.others_from_ms:
             before = {name for name, first in firsts[day + 1].items() if first.at_ms < task.others_from_ms[day]}
             if not sorter.devices_on(day) <= before:
-                return  # others may have the next sample: it is posted when all rows are taken
+                return False  # others may have the next sample: it is posted when all rows are taken
         firsts[day], without = {}, unrecorded(frozenset(sorter.spoken()))
         if sorter.holds(day):
             with _day_writer(task, day, 0, without) as writer:
@@ -170,11 +174,12 @@ def post_group(task: GroupTask, progress: Progress) -> GroupPosted:
             sorter.drop(day)
         if day + 1 not in task.firsts_of:
             del firsts[day + 1]
+        return True
 
-    taken = take_by_day(task.pieces, task.days, sorter, taker, folder, finish)
+    taken, finished = take_by_day(task.pieces, task.days, task.handing, sorter, taker, folder, finish)
     asked = {day: firsts[day] for day in task.firsts_of if day in firsts}
     posted = SharePosted(samples, poster.conflicts, poster.duplicates)
-    return GroupPosted(taken=taken, handed=sorter.hand_over(), posted=posted, firsts=asked)
+    return GroupPosted(taken=taken, finished=finished, handed=sorter.hand_over(), posted=posted, firsts=asked)
 
 
 def _first_samples(sorter: DaySorter, day: int) -> dict[str, Edge]:

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VERSION 8
+#define VERSION 9
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
 #define WIDE __attribute__((target_clones("avx2", "default")))
@@ -224,6 +224,24 @@ void copy_blocks(const uint8_t *const *base, const int64_t *piece, const int64_t
     for (int64_t b = 0; b < blocks; b++) {
         memcpy(out, base[piece[b]] + start[b] * size, (size_t)(rows[b] * size));
         out += rows[b] * size;
+    }
+}
+
+/* out: by column and run of rows its sum; run r has the rows in places starts[r] to starts[r + 1], the last one those to
+ * n; in place i stands row order[i] (order NULL: row i). */
+WIDE void added_up(const int64_t *const *columns, int64_t count, const int64_t *order, const int64_t *starts,
+                   int64_t runs, int64_t n, int64_t *out) {
+    for (int64_t c = 0; c < count; c++) {
+        const uint64_t *values = (const uint64_t *)columns[c];
+        for (int64_t r = 0; r < runs; r++) {
+            uint64_t sum = 0; /* wraps as numpy's does */
+            const int64_t end = r + 1 < runs ? starts[r + 1] : n;
+            if (order)
+                for (int64_t i = starts[r]; i < end; i++) sum += values[order[i]];
+            else
+                for (int64_t i = starts[r]; i < end; i++) sum += values[i];
+            *out++ = (int64_t)sum;
+        }
     }
 }
 

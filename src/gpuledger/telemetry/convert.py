@@ -172,10 +172,13 @@ def _instants(batch: Cells, bound: Bound, stamps: StampReader, faults: Faults, l
     else:
         at_ms, wrong = stamps.read(stamps.untimed.dated(written) if bound.clock and stamps.untimed else written)
     limits = schema.columns()[schema.TIME]
-    for fault, reason in ((StampFault.AMBIGUOUS, AMBIGUOUS_TIME), (StampFault.IMPOSSIBLE, IMPOSSIBLE_TIME)):
-        faults.add(wrong == fault, reason, column, written)
-    outside = (wrong == StampFault.WRONG) | (at_ms < limits.min) | (at_ms > limits.max)
-    faults.add(outside, WRONG_TIME, column, written)
+    assert limits.min is not None
+    assert limits.max is not None
+    if wrong.any() or at_ms.min(initial=limits.max) < limits.min or at_ms.max(initial=limits.min) > limits.max:
+        for fault, reason in ((StampFault.AMBIGUOUS, AMBIGUOUS_TIME), (StampFault.IMPOSSIBLE, IMPOSSIBLE_TIME)):
+            faults.add(wrong == fault, reason, column, written)
+        outside = (wrong == StampFault.WRONG) | (at_ms < limits.min) | (at_ms > limits.max)
+        faults.add(outside, WRONG_TIME, column, written)
     return pa.array(at_ms, pa.int64())
 
 

@@ -61,12 +61,34 @@ def label(column: pa.Array, blank_text: pa.Array) -> pa.DictionaryArray:
     """A label as a dictionary array; blank spellings become NULL."""
     if not pa.types.is_dictionary(column.type):
         column = column.cast(pa.string()).dictionary_encode()
-    words = pc.utf8_trim_whitespace(column.dictionary.cast(pa.string()))
-    blank = pc.is_in(words, value_set=blank_text).to_numpy(zero_copy_only=False)
-    if not blank.any() and len(words) == len(words.unique()):
+    words, distinct = _cleaned(_Words(column.dictionary), _Words(blank_text))
+    if distinct:
         return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), words)
-    words = pc.if_else(pa.array(blank), pa.scalar(None, pa.string()), words)
     return words.take(column.indices).dictionary_encode()
+
+
+class _Words:
+    """Words that are told apart by what they say."""
+
+    def __init__(self, words: pa.Array) -> None:
+        self.words = words
+
+    def __hash__(self) -> int:
+        ends = (self.words[0].as_py(), self.words[-1].as_py()) if len(self.words) else ()
+        return hash((len(self.words), *ends))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Words) and bool(self.words.equals(other.words))
+
+
+@lru_cache(maxsize=64)  # every batch of a large fleet has the same thousands of words
+def _cleaned(found: _Words, blank_text: _Words) -> tuple[pa.Array, bool]:
+    """Words without the blanks around them, NULL for those that say nothing; whether all are words of their own."""
+    words = pc.utf8_trim_whitespace(found.words.cast(pa.string()))
+    blank = pc.is_in(words, value_set=blank_text.words)
+    if not pc.any(blank).as_py() and len(words) == len(words.unique()):
+        return words, True
+    return pc.if_else(blank, pa.scalar(None, pa.string()), words), False
 
 
 def label_notes(labels: Rows[str, Sequence[str]], used: Rows[tuple[str, str], int]) -> list[str]:
@@ -142,16 +164,15 @@ def _exporters(pods: pa.DictionaryArray | None, mapping: Mapping) -> np.ndarray 
     """The rows whose pod is the exporter's own."""
     if pods is None or not mapping.exporter_pods:
         return None
-    patterns = tuple(mapping.exporter_pods)
-    own = [_is_like(word, patterns) for word in pods.dictionary.to_pylist()]
-    if not any(own):
-        return None
-    return np.array([*own, False])[np.asarray(pods.indices.fill_null(-1))]
+    own = _like(_Words(pods.dictionary), tuple(mapping.exporter_pods))
+    return own[np.asarray(pods.indices.fill_null(-1))] if own.any() else None
 
 
-@lru_cache(maxsize=1 << 17)  # every batch of a large fleet names the same thousands of pods and hosts
-def _is_like(word: str | None, patterns: tuple[str, ...]) -> bool:
-    return word is not None and any(fnmatch.fnmatchcase(word, pattern) for pattern in patterns)
+@lru_cache(maxsize=64)  # every batch of a large fleet names the same thousands of pods and hosts
+def _like(found: _Words, patterns: tuple[str, ...]) -> np.ndarray:
+    """By word whether it fits a pattern; one place more, for none."""
+    words = [*found.words.to_pylist(), None]
+    return np.array([w is not None and any(fnmatch.fnmatchcase(w, p) for p in patterns) for w in words])
 
 
 def _without(labels: pa.DictionaryArray, rows: np.ndarray) -> pa.DictionaryArray:

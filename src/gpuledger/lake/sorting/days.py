@@ -110,6 +110,15 @@ class DaySorter:
         self._any |= set(handed.spoken)
         self._spoken = set(handed.full) if self._spoken is None else self._spoken & set(handed.full)
 
+    def given(self, day: int) -> Handed:
+        """The rows of a day, spilled, for another sorter to take over; they stay here too."""
+        self._close_run()
+        self._spill({piece.slice.day for piece in self._held} - {day})
+        assert not self._notes
+        runs = [Run(run.file, [s for s in run.slices if s.day == day], 0) for run in self._runs]
+        full, spoken = sorted(self.never_null()), sorted(self._any)
+        return Handed([run for run in runs if run.slices], [self._series.note()], full, spoken)
+
     def of_days(self, days: Sequence[int]) -> Handed:
         """What was spilled of some days."""
         runs = [Run(r.file, [s for s in r.slices if s.day in days], r.note) for r in self._runs]
@@ -120,7 +129,7 @@ class DaySorter:
         self._keep([piece for piece in self._held if piece.slice.day != day])
         for number, run in enumerate(self._runs):
             left = [note for note in run.slices if note.day != day]
-            if run.slices and not left:
+            if run.slices and not left and Path(run.file).parent == self._spill_dir:  # else another may still read it
                 Path(run.file).unlink()
             self._runs[number] = msgspec.structs.replace(run, slices=left)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,22 +28,21 @@ class ParquetSource:
     def open(self, path: Path) -> Opened:
         """The footer is read here, so that a truncated file is refused before anything is taken from it."""
         try:
-            file = pq.ParquetFile(path)
+            about = path.stat()
+            facts, kinds = _footer(path, about.st_mtime_ns, about.st_size)
         except OSError as error:
             raise map_os_error(error, path, "read") from error
         except (pa.ArrowException, UnicodeDecodeError) as error:
             raise FileFault(path, f"not a whole Parquet file: {error}", hint="copy or export the file again") from error
-        types, rows = {f.name: f.type for f in file.schema_arrow}, file.metadata.num_rows
-        names, groups = list(file.schema_arrow.names), file.num_row_groups
-        sizes = [file.metadata.row_group(i).num_rows for i in range(groups)]
-        facts = file.metadata
-        file.close()
+        types, rows = {f.name: f.type for f in kinds}, facts.num_rows
+        names, groups = list(kinds.names), facts.num_row_groups
+        sizes = [facts.row_group(i).num_rows for i in range(groups)]
         refuse_claims(path, max(rows, sum(sizes)))
         if rows == 0:
             raise FileFault(path, "it has columns but not one row", hint="check the time range of the export")
 
         def opened(some: range) -> Opened:
-            reader = _Reader(path, types, some)
+            reader = _Reader(path, facts, types, some)
             return Opened(names, reader.batches, sum(sizes[i] for i in some), by_column=reader.by_column)
 
         def cut(parts: int) -> list[Opened]:
@@ -52,6 +52,13 @@ class ParquetSource:
         whole.cut = cut
         whole.groups = Groups(sizes, opened, lambda column: _ends_ms(facts, types.get(column), column))
         return whole
+
+
+@lru_cache(maxsize=8)  # a file is opened once for each of its pieces
+def _footer(path: Path, _changed_ns: int, _size: int) -> tuple[pq.FileMetaData, pa.Schema]:
+    """What a file says of itself."""
+    with pq.ParquetFile(path) as file:
+        return file.metadata, file.schema_arrow
 
 
 _PER_MS = {"milliseconds": 1, "microseconds": 1000, "nanoseconds": 1_000_000}
@@ -72,8 +79,8 @@ def _ends_ms(facts: pq.FileMetaData, kind: pa.DataType | None, column: str) -> l
 class _Reader:
     """Reads some row groups."""
 
-    def __init__(self, path: Path, types: dict[str, pa.DataType], groups: range) -> None:
-        self._path, self._types, self._groups = path, types, groups
+    def __init__(self, path: Path, facts: pq.FileMetaData, types: dict[str, pa.DataType], groups: range) -> None:
+        self._path, self._facts, self._types, self._groups = path, facts, types, groups
 
     def batches(self, columns: list[str], labels: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         """The rows, all columns at a time."""
@@ -88,7 +95,9 @@ class _Reader:
                 raise FileFault(self._path, problem, hint="export one value per row")
         with (
             _intact(self._path),
-            pq.ParquetFile(self._path, read_dictionary=list(labels), pre_buffer=False) as reader,
+            pq.ParquetFile(
+                self._path, metadata=self._facts, read_dictionary=list(labels), pre_buffer=False
+            ) as reader,
         ):
             for group in self._groups:
                 if 0 < reader.metadata.row_group(group).num_rows <= 2 * BATCH_ROWS:
