@@ -24,9 +24,10 @@ from gpuledger.lake.taking import Piece, Taken, Taker
 # What all processes together hold of rows until their day is complete; more is spilled.
 MEMORY_BYTES = 1 << 30
 # What finishing a row takes, in terms of what taking it does: at once, or with all that was left; and handing it on.
-_FINISHING, _FINISHING_LATE, _HANDING = 0.8, 1.6, 0.3
+_FINISHING, _FINISHING_LATE, _HANDING = 0.95, 1.6, 0.3
 # How often shares are made more even; many pieces are even enough.
 _STEPS, _FEW_PIECES, _FEW_GROUPS = 16, 256, 8
+_BY = (-16, -4, -1, 1, 4, 16)
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -59,8 +60,8 @@ def grouped(pieces: Sequence[Piece], several: int) -> list[Group] | None:
         before += piece.rows
     best = _cut(ordered, starts)
     few = len(ordered) <= _FEW_PIECES and len(starts) <= _FEW_GROUPS and len(days_of(ordered)) <= _FEW_PIECES
-    for _ in range(_STEPS if few else 0):  # each moves one start by one piece
-        tries = [[*starts[:i], starts[i] + step, *starts[i + 1 :]] for i in range(1, len(starts)) for step in (-1, 1)]
+    for _ in range(_STEPS if few else 0):  # each moves one start by some pieces
+        tries = [[*starts[:i], starts[i] + step, *starts[i + 1 :]] for i in range(1, len(starts)) for step in _BY]
         cuts = [(_cost(cut), at, cut) for at in tries if _rising([*at, len(ordered)]) for cut in [_cut(ordered, at)]]
         if not cuts or min(cuts)[0] >= _cost(best):
             break

@@ -211,7 +211,8 @@ class Taker:
         coded = as_dictionary(models)
         limits = [self._limit(m) for m in coded.dictionary.to_pylist()]
         table = np.array([*limits, np.inf])
-        return table[coded.indices.fill_null(len(limits)).to_numpy(zero_copy_only=False)]
+        places = coded.indices.fill_null(len(limits)) if coded.indices.null_count else coded.indices
+        return table.take(places.to_numpy(zero_copy_only=False))
 
     def _limit(self, model: str | None) -> float:
         if model is None:

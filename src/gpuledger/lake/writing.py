@@ -145,6 +145,7 @@ def write_from(sorter: DaySorter, task: DayTask, progress: Progress, name: str =
                 writing.result()
             writing = pool.submit(writer.add, settled.table)
             progress("write", chunk.num_rows)
+            del chunk, settled
         if writing is not None:
             writing.result()
     log.flush()

@@ -77,22 +77,22 @@ def _numbers(table: pa.Table, name: str) -> np.ndarray:
 
 def _kinds(table: pa.Table) -> np.ndarray:
     """A number a line, equal where lines are alike, rising with the device as the lines do."""
-    labels = {
-        n: label_codes(table[n].chunk(0).indices).astype(np.int64)
-        for n, c in lines.columns().items()
-        if c.type == "string"
-    }
-    keys = [*labels.values(), *(_or_none(table[n].chunk(0)) for n in _ALIKE)]
+    named = [n for n, c in lines.columns().items() if c.type == "string"]
+    found = [(n, table[n].chunk(0).indices) for n in named]
+    labels = {n: label_codes(codes) for n, codes in found if codes.null_count < len(codes)}  # most name nothing
+    keys = [*labels.values(), *(_or_none(table[n].chunk(0)) for n in _ALIKE if table[n].null_count < table.num_rows)]
     keys += [_numbers(table, "hour_ms") // MS_PER_DAY, _numbers(table, "grain_ms"), _tensor_kind(table)]
-    change = np.zeros(table.num_rows, dtype=bool)
+    change, device = np.zeros(table.num_rows, dtype=bool), np.zeros(table.num_rows, dtype=bool)
+    change[0] = device[0] = True
     for key in keys:
         change[1:] |= key[1:] != key[:-1]
-    starts = np.flatnonzero(change | (np.arange(table.num_rows) == 0))
-    board, instance = (labels[name] for name in schema.DEVICE)
+    for key in (labels[name] for name in schema.DEVICE if name in labels):
+        device[1:] |= key[1:] != key[:-1]
+    starts = np.flatnonzero(change)
     counts = np.diff(starts, append=table.num_rows)
-    if np.count_nonzero((board[1:] != board[:-1]) | (instance[1:] != instance[:-1])) + 1 == len(starts):
+    if np.count_nonzero(device) == len(starts):
         return np.repeat(np.arange(len(starts)), counts)  # one owner a device, all day
-    heads = [key[starts] for key in keys]
+    heads = [key[starts].astype(np.int64) for key in keys]
     order, first = runs([head - int(head.min()) for head in heads])
     number = np.zeros(len(starts), dtype=np.int64)
     number[first] = 1

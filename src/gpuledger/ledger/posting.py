@@ -75,11 +75,14 @@ def post(
     steady: Mapping[str, float] | None = None,
     fixed: frozenset[str] = frozenset(),
     clip: Clip | None = None,
+    *,
+    pods: bool = True,
 ) -> Posted:
     """Post rows in order and without conflicts.
 
     `steady`: error counters that stand still in all rows, which the table then need not hold; `fixed`: labels that no
-    device changes; `clip`: only the part of the lines within these instants, and neither spells nor pods.
+    device changes; `clip`: only the part of the lines within these instants, and neither spells nor pods; `pods`:
+    whether these are wanted.
     """
     if not table.num_rows:
         return Posted(**empty_tables(), samples=0)
@@ -95,8 +98,8 @@ def post(
     quiet = [(b.spells[0] + d, *b.spells[1:]) for b, d in zip(blocks, devices, strict=False)]
     found = spells.Found(*(np.concatenate(parts) for parts in zip(*quiet, strict=True)))
     uuid, instance = (batch.text(c, batch.device_starts) for c in schema.DEVICE)
-    own = np.concatenate([b.own_ms for b in blocks])
-    return Posted(_lines(blocks, batch), spells.table(found, uuid, instance), _pods(batch, own), samples)
+    held = _pods(batch, np.concatenate([b.own_ms for b in blocks])) if pods else PODS.empty_table()
+    return Posted(_lines(blocks, batch), spells.table(found, uuid, instance), held, samples)
 
 
 def empty_tables() -> dict[str, pa.Table]:

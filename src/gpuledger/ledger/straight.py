@@ -155,7 +155,7 @@ def post_group(task: GroupTask, progress: Progress) -> GroupPosted:
     """Take pieces of files by falling time; each day is posted as soon as all of its rows are there."""
     folder = Path(tempfile.mkdtemp(prefix="group-", dir=task.folder))
     sorter = DaySorter(folder, memory_bytes=task.memory_bytes, numbered=False)
-    taker, poster = Taker(sorter, task.reading, progress), _Poster(task.limits, progress)
+    taker, poster = Taker(sorter, task.reading, progress), _Poster(task, progress)
     samples, firsts = dict[int, int](), Firsts()
 
     def finish(day: int) -> bool:
@@ -170,6 +170,7 @@ def post_group(task: GroupTask, progress: Progress) -> GroupPosted:
             with _day_writer(task, day, 0, without) as writer:
                 for table in sorter.chunks(day):
                     firsts[day] |= poster.post(writer, day, table, firsts[day + 1])
+                    del table
             samples[day] = writer.samples
             sorter.drop(day)
         if day + 1 not in task.firsts_of:
@@ -206,8 +207,8 @@ def _day_writer(task: GroupTask | ShareTask, day: int, piece: int, without: froz
 class _Poster:
     """Posts rows in order; counts rows that came twice, and by day those that contradict each other."""
 
-    def __init__(self, limits: Thresholds, progress: Progress) -> None:
-        self._limits, self._progress = limits, progress
+    def __init__(self, task: GroupTask | ShareTask, progress: Progress) -> None:
+        self._limits, self._pods, self._progress = task.limits, "pods" not in task.left_out, progress
         self.conflicts: dict[int, int] = defaultdict(int)
         self.duplicates = 0
 
@@ -217,7 +218,7 @@ class _Poster:
         self.duplicates += table.num_rows - rows.num_rows
         kept, left_out = without_conflicts(rows)
         self.conflicts[day] += left_out
-        made = post(kept, self._limits, edges)
+        made = post(kept, self._limits, edges, pods=self._pods)
         for name in TABLES:
             writer.add(name, getattr(made, name))
         self._progress("post", table.num_rows)
@@ -251,7 +252,7 @@ def post_share(task: ShareTask, progress: Progress) -> SharePosted:
 
 
 def _post_share(sorter: DaySorter, task: ShareTask, progress: Progress) -> SharePosted:
-    without, poster = unrecorded(frozenset(task.said)), _Poster(task.limits, progress)
+    without, poster = unrecorded(frozenset(task.said)), _Poster(task, progress)
     with ExitStack() as stack:
         writers = {day: stack.enter_context(_day_writer(task, day, task.piece, without)) for day in task.days}
         for history in sorter.histories(task.first, task.last, _ROWS):

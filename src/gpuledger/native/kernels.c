@@ -15,7 +15,11 @@
 #define VERSION 9
 
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
+#if __GNUC__ >= 12
+#define WIDE __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
+#else
 #define WIDE __attribute__((target_clones("avx2", "default")))
+#endif
 #else
 #define WIDE
 #endif
@@ -202,7 +206,23 @@ FIT(fit_f32_f64, float, double, )
 FIT(fit_f32_i64, float, int64_t, rint)
 FIT(fit_i32_f32, int32_t, float, )
 FIT(fit_i32_f64, int32_t, double, )
-FIT(fit_i32_i64, int32_t, int64_t, rint)
+FIT(any_i32_i64, int32_t, int64_t, rint)
+
+/* Whole numbers times a whole number stay whole: not converted back, they take a third of the time. */
+WIDE int64_t fit_i32_i64(const int32_t *values, const uint8_t *valid, int64_t n, double offset, double multiply,
+                         double divide, double blank_from, double low, double high, int64_t *out) {
+    const int32_t by = fabs(multiply) < 1 << 21 ? (int32_t)multiply : 0; /* products stay below 2^53 */
+    if (valid || offset != 0 || divide != 1 || multiply != by)
+        return any_i32_i64(values, valid, n, offset, multiply, divide, blank_from, low, high, out);
+    int64_t odd = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double raw = (double)values[i], x = raw * multiply;
+        int64_t fine = (raw < blank_from) & (x >= low) & (x <= high);
+        odd += !fine;
+        out[i] = (int64_t)values[i] * by & -fine;
+    }
+    return odd;
+}
 
 /* row: the first row of each group; comes in as -1, which stays where a group has none. */
 void first_rows(const int32_t *group, int64_t n, int64_t *row) {

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from gpuledger.native.library import address, call
+from gpuledger.native.library import call
 
 
 def first_rows(group: np.ndarray, groups: int) -> np.ndarray:
@@ -51,11 +51,11 @@ class Blocks:
     def gathered(self, arrays: Sequence[pa.Array]) -> pa.Array:
         """The blocks of arrays of one type of numbers, none of them NULL."""
         kind, wide = arrays[0].type, arrays[0].type.bit_width // 8
-        held = [np.frombuffer(a.buffers()[1], np.uint8)[a.offset * wide :] for a in arrays]
         room = pa.allocate_buffer(self.total * wide)
         out = np.frombuffer(room, np.uint8)
-        base = np.array([address(h) for h in held], dtype=np.uint64)
+        base = np.array([a.buffers()[1].address + a.offset * wide for a in arrays], dtype=np.uint64)
         if call("copy_blocks", base, self.piece, self.start, self.rows, len(self.rows), wide, out) is None:
+            held = [np.frombuffer(a.buffers()[1], np.uint8)[a.offset * wide :] for a in arrays]
             cut = zip(self.piece.tolist(), self.start.tolist(), self.rows.tolist(), strict=True)
             np.concatenate([held[p][s * wide : (s + r) * wide] for p, s, r in cut], out=out)
         return pa.Array.from_buffers(kind, self.total, [None, room], 0)

@@ -63,7 +63,7 @@ def label(column: pa.Array, blank_text: pa.Array) -> pa.DictionaryArray:
         column = column.cast(pa.string()).dictionary_encode()
     words, distinct = _cleaned(_Words(column.dictionary), _Words(blank_text))
     if distinct:
-        return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), words)
+        return pa.DictionaryArray.from_arrays(column.indices.cast(pa.int32()), words, safe=False)  # as many words
     return words.take(column.indices).dictionary_encode()
 
 

@@ -172,7 +172,9 @@ class DaySorter:
         return self._any
 
     def chunks(self, day: int) -> Iterator[pa.Table]:
-        """One day as tables of whole boards in order, each about CHUNK_ROWS long."""
+        """One day as tables of whole boards in order, each about CHUNK_ROWS long. Let go of one before the next: they
+        are large.
+        """
         self._close_run()
         pieces = [p for p in self._pieces() if p.slice.day == day]
         for devices in shares_of(pieces, CHUNK_ROWS):

@@ -141,7 +141,7 @@ class Series:
             rank[held] = [position[text] for text in texts]
             self._ranked = held, rank, names
         _, rank, names = self._ranked
-        return rank[series], names
+        return rank.take(series), names
 
     def _codes(self) -> dict[str, np.ndarray]:
         if len(self._table) < len(self._number):
@@ -154,7 +154,7 @@ class Series:
         held = np.flatnonzero(np.bincount(series, minlength=len(self._number)))
         place = np.zeros(len(self._number), dtype=np.int32)
         place[held] = np.arange(len(held))
-        of_row, made = pa.array(place[series]), dict[bytes, pa.Array]()
+        of_row, made = pa.array(place.take(series)), dict[bytes, pa.Array]()
         columns = {name: column for name, column in rows.columns.items() if name != SERIES}
         for name, codes in self._codes().items():
             mine = codes[held]

@@ -35,7 +35,7 @@ def runs(keys: Sequence[np.ndarray]) -> tuple[np.ndarray | None, np.ndarray]:
         key, width = key * size + values, width * size
     order, step = None, np.diff(key)
     if (step < 0).any():
-        order = np.argsort(key, kind="stable")
+        order = np.argsort(key.astype(np.uint16) if width <= 1 << 16 else key, kind="stable")  # few: sorted by radix
         step = np.diff(key[order])
     return order, np.flatnonzero(np.append(1, step))[: len(key)]
 
