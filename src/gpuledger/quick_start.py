@@ -113,6 +113,8 @@ def without_extras() -> AbstractContextManager[None]:
 
 _MMAP_FROM, _TRIM_ABOVE = -3, -1  # as malloc.h names them
 _LARGE = (1 << 31) - 1
+# What arrays of numpy are put into, in pages of 2 MiB where the system has such: a fault each, not one for 4 KiB.
+_ROOM, _HUGE_PAGE, _IN_HUGE_PAGES = 96 << 20, 2 << 20, 14
 
 
 def collect_seldom() -> None:
@@ -150,8 +152,14 @@ def keep_memory() -> None:
 
     os.environ.setdefault("MIMALLOC_PURGE_DELAY", "-1")
     with suppress(AttributeError, OSError, TypeError):  # another C library, or none that can be named
+        library = ctypes.CDLL(None)
         for option in (_MMAP_FROM, _TRIM_ABOVE):
-            ctypes.CDLL(None).mallopt(option, _LARGE)
+            library.mallopt(option, _LARGE)
+        library.malloc.restype = ctypes.c_void_p
+        room = ctypes.c_void_p(library.malloc(ctypes.c_size_t(_ROOM)))
+        first = -(-(room.value or 0) // _HUGE_PAGE) * _HUGE_PAGE
+        library.madvise(ctypes.c_void_p(first), ctypes.c_size_t(_ROOM - _HUGE_PAGE), _IN_HUGE_PAGES)
+        library.free(room)  # stays with the process, and takes memory once it is used
 
 
 # Libraries of linear algebra start a thread per core when they are loaded, which waits for work by spinning.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,8 @@ from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.statement import to_json
 from gpuledger.errors import FileFault
-from gpuledger.lake import importing, pieces
-from gpuledger.lake.by_day import all_days, days_of, finishable, grouped
+from gpuledger.lake import by_day, importing, pieces
+from gpuledger.lake.by_day import all_days, days_of, finishable, grouped, next_to_others
 from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.taking import Piece, Reading
@@ -49,8 +50,14 @@ def test_groups_have_every_piece_once_and_finish_only_what_they_know(
         assert ends == sorted(ends, reverse=True)
         assert set(group.whole) == days_of(group.pieces) - others
         for day in finishable(group, all_days(groups)):
-            assert day not in others
+            assert day not in others or day in group.gets
             assert day + 1 in group.whole or day + 1 not in everything
+    for before, after in pairwise(groups):
+        assert before.gets == after.gives
+        assert len(before.gets) <= 1
+        assert set(before.gets) <= days_of(before.pieces) & days_of(after.pieces)
+    assert not groups[0].gives
+    assert not groups[-1].gets
     if several == 1:
         assert set(finishable(groups[0], all_days(groups))) == everything
 
@@ -61,11 +68,21 @@ def test_a_piece_of_any_time_is_not_taken_by_day() -> None:
 
 
 def odd_fleet(folder: Path, rows: int, order: str) -> list[Path]:
-    """Four days of nine GPUs in small row groups: rows by time, by device, or in any order; some twice, some apart."""
+    """Four days of nine GPUs in small row groups: rows by time, by device, or in any order; some twice, some apart.
+
+    "plain": rows by time, none twice or apart; "late": and one GPU is silent until the evening, so that its first
+    sample of a day is not where the others' are.
+    """
     whole = folder / "whole.parquet"
     write_fleet(FleetSpec(gpus=9, days=4, step_s=900), whole)
     table = pq.read_table(whole)
     keys = {"time": [("SCRAPETIME", "ascending")], "device": [("UUID", "ascending"), ("SCRAPETIME", "ascending")]}
+    if order in ("plain", "late"):
+        early = pc.less(pc.hour(table["SCRAPETIME"]), 18)
+        one = pc.equal(table["UUID"].cast(pa.string()), table["UUID"][0].as_py())
+        table = table.filter(pc.invert(pc.and_(early, one))) if order == "late" else table
+        pq.write_table(table, whole, row_group_size=rows)
+        return [whole]
     if order in keys:
         plain = table.set_column(table.column_names.index("UUID"), "UUID", table["UUID"].cast(pa.string()))
         names = plain.select(["UUID", "SCRAPETIME"])
@@ -88,7 +105,7 @@ def figures(lake: Lake) -> dict[str, Any]:
     return {name: figure for name, figure in found.items() if name not in ("health", "not_known", "findings")}
 
 
-@pytest.mark.parametrize("order", ["time", "device", "any"])
+@pytest.mark.parametrize("order", ["time", "plain", "late", "device", "any"])
 @pytest.mark.parametrize("memory", [1 << 30, 1 << 12])
 def test_books_are_those_of_a_lake_whoever_posts_which_day(
     tmp_path: Path, order: str, memory: int, monkeypatch: pytest.MonkeyPatch
@@ -115,11 +132,35 @@ def test_days_are_posted_on_the_way_where_files_tell_their_times(
 ) -> None:
     """Of several processes each posts days of its own; what is left is little."""
     monkeypatch.setattr(pieces, "DAY_PIECE_ROWS", 400)
-    files = odd_fleet(tmp_path, 170, "time")
+    files = odd_fleet(tmp_path, 170, "plain")
     groups = grouped(pieces.pieces_of(files, Reading()), 2)
     assert groups is not None
     assert len(groups) == 2
-    assert sum(len(finishable(group, all_days(groups))) for group in groups) >= 1
+    ready = [[*finishable(group, all_days(groups)), *next_to_others(group, groups)] for group in groups]
+    assert sorted(day for days in ready for day in days) == sorted(all_days(groups))
+    assert groups[0].gets == groups[1].gives
+    assert len(groups[0].gets) == 1
+
+
+def test_rows_that_were_not_handed_on_in_time_are_posted_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pieces, "DAY_PIECE_ROWS", 400)
+    files, limits = odd_fleet(tmp_path, 170, "plain"), load_thresholds()
+    tried = list[int]()
+    monkeypatch.setattr(by_day.Handing, "get", lambda _handing, _sorter, day: bool(tried.append(day)))
+    one, two = Lake(tmp_path / "one"), Lake(tmp_path / "two")
+    post_files(one, files, limits, processes=1)
+    assert not tried
+    post_files(two, files, limits, processes=2)
+    assert figures(one) == figures(two)
+    monkeypatch.undo()
+    monkeypatch.setattr(pieces, "DAY_PIECE_ROWS", 400)
+    three = Lake(tmp_path / "three")
+    first, second = (import_files(lake, files, processes=n) for lake, n in ((Lake(tmp_path / "four"), 1), (three, 2)))
+    assert (first.rows_added, first.rows_duplicate, first.days) == (
+        second.rows_added, second.rows_duplicate, second.days
+    )  # fmt: skip
+    post_lake(three, limits)
+    assert figures(three) == figures(one)
 
 
 def test_rows_of_other_times_than_a_file_notes_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,12 +22,37 @@ from gpuledger.lake.sorting.runs import Handed
 from gpuledger.lake.taking import Piece, Taken, Taker
 
 # What all processes together hold of rows until their day is complete; more is spilled.
-MEMORY_BYTES = 1 << 30
+MEMORY_BYTES = 9 << 27
 # What finishing a row takes, in terms of what taking it does: at once, or with all that was left; and handing it on.
 _FINISHING, _FINISHING_LATE, _HANDING = 0.95, 1.6, 0.3
 # How often shares are made more even; many pieces are even enough.
 _STEPS, _FEW_PIECES, _FEW_GROUPS = 16, 256, 8
 _BY = (-16, -4, -1, 1, 4, 16)
+
+
+class Handing(msgspec.Struct, frozen=True):
+    """The days whose rows a group gives to another and gets from another, and the folder where both find them."""
+
+    gives: list[int]
+    gets: list[int]
+    folder: str
+
+    def file(self, day: int) -> Path:
+        """Where the rows of a day are noted."""
+        return Path(self.folder) / f"given-{day}.json"
+
+    def give(self, sorter: DaySorter, day: int) -> None:
+        """Put the rows of a day where another process finds them."""
+        aside = self.file(day).with_suffix(".part")
+        aside.write_bytes(msgspec.json.encode(sorter.given(day)))
+        aside.replace(self.file(day))
+
+    def get(self, sorter: DaySorter, day: int) -> bool:
+        """Take the rows of a day from another process, if it has put them there by now."""
+        if not self.file(day).exists():
+            return False
+        sorter.take_over(msgspec.json.decode(self.file(day).read_bytes(), type=Handed))
+        return True
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -40,6 +65,10 @@ class Group(msgspec.Struct, frozen=True):
     whole: list[int]
     gives: list[int] = []
     gets: list[int] = []
+
+    def handing(self, folder: str) -> Handing:
+        """How rows are handed on, in a folder that all groups know."""
+        return Handing(self.gives, self.gets, folder)
 
 
 def days_of(pieces: Sequence[Piece]) -> set[int]:
@@ -151,31 +180,6 @@ class ByDay(Generic[T, F]):
 
     task: Callable[[Group, Sequence[Group]], T]
     work: Callable[[T, Progress], F]
-
-
-class Handing(msgspec.Struct, frozen=True):
-    """The days whose rows a group gives to another and gets from another, and the folder where both find them."""
-
-    gives: list[int]
-    gets: list[int]
-    folder: str
-
-    def file(self, day: int) -> Path:
-        """Where the rows of a day are noted."""
-        return Path(self.folder) / f"given-{day}.json"
-
-    def give(self, sorter: DaySorter, day: int) -> None:
-        """Put the rows of a day where another process finds them."""
-        aside = self.file(day).with_suffix(".part")
-        aside.write_bytes(msgspec.json.encode(sorter.given(day)))
-        aside.replace(self.file(day))
-
-    def get(self, sorter: DaySorter, day: int) -> bool:
-        """Take the rows of a day from another process, if it has put them there by now."""
-        if not self.file(day).exists():
-            return False
-        sorter.take_over(msgspec.json.decode(self.file(day).read_bytes(), type=Handed))
-        return True
 
 
 def take_by_day(

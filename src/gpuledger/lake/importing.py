@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from gpuledger.errors import InputError, LakeError, let_go
-from gpuledger.lake.by_day import MEMORY_BYTES, ByDay, F, Group, Handing, grouped
+from gpuledger.lake.by_day import MEMORY_BYTES, ByDay, F, Group, grouped
 from gpuledger.lake.clocks import ahead_note, check_store_clock, latest_ms
 from gpuledger.lake.engines.choosing import in_use
 from gpuledger.lake.engines.copies import may_copy
@@ -136,12 +136,11 @@ class Import:
 
     def group_task(self, group: Group, groups: Sequence[Group]) -> GroupTask:
         """The task of taking some pieces and writing their days; days the lake has already are left to `finish`."""
-        known = [p for some in groups for p in some.pieces]  # a day may get rows of others
+        known = (p for some in groups for p in some.pieces)  # a day may get rows of others
         places = [Place(p.number, self.names.get(p.path, p.path), p.before) for p in known]
         days = [d for d in (*group.whole, *group.gets) if not self.manifest.of_day(utc_day(d * MS_PER_DAY))]
-        where = everywhere(self.lake.root), everywhere(self.folder)
-        handing, memory = Handing(group.gives, group.gets, where[1]), MEMORY_BYTES // len(groups)
-        return GroupTask(*where, group.pieces, days, handing, places, self.reading, memory)
+        where, memory = (everywhere(self.lake.root), everywhere(self.folder)), MEMORY_BYTES // len(groups)
+        return GroupTask(*where, group.pieces, days, group.handing(where[1]), places, self.reading, memory)
 
     def take(self, wanted: Iterable[str | Path], by_day: ByDay[T, F] | None = None) -> list[F]:
         """Read all files, folders, patterns and addresses into the sorter; what was done with days that were finished
@@ -176,8 +175,7 @@ class Import:
         done = [by_day.work(tasks[0], self.progress)] if len(tasks) == 1 else self.share_out(by_day.work, tasks)
         for found in done:
             self.sorter.take_over(found.handed)
-        for day in {day for found in done for day in found.finished}:
-            self.sorter.drop(day)  # of rows that were handed on, both have told
+        self.sorter.drop(*(day for found in done for day in found.finished))  # of rows handed on, both have told
         return done
 
     def _here(self, pieces: Sequence[Piece]) -> dict[int, Taken]:

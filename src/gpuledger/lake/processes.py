@@ -133,7 +133,10 @@ class Workers:
                 if pipe is not None:
                     with contextlib.suppress(BrokenPipeError):
                         pipe.close()
-            worker.wait()
+            if isinstance(worker, Copy) and not self._given_up:
+                worker.leave()
+            else:
+                worker.wait()
 
     def __len__(self) -> int:
         return len(self._workers) + 1

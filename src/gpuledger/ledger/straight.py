@@ -114,7 +114,7 @@ def post_files(
     processes: int | None = None,
     left_out: frozenset[str] = frozenset(),
 ) -> ImportResult:
-    """Make the books of some files in a lake that has no samples. `left_out`: tables and labels that will not be read."""
+    """Make the books of some files in a lake that has no samples. `left_out`: tables and labels nobody will read."""
     only = tuple(column for column in COLUMNS if column not in left_out)
     wanted = msgspec.structs.replace(reading or Reading(), only=only)
     with lake.staging() as folder, Import(lake, folder, wanted, progress, processes) as job:
@@ -146,7 +146,7 @@ def _group_task(
     others = next_to_others(group, groups)
     days = [*others, *finishable(group, all_days(groups))]
     asked, memory = [day for day in days if day - 1 not in days], MEMORY_BYTES // len(groups)
-    handing = Handing(group.gives, group.gets, where[1])
+    handing = group.handing(where[1])
     return GroupTask(*where, group.pieces, days, handing, asked, others, job.reading, limits, left_out, memory)
 
 

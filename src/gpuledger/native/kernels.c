@@ -249,18 +249,21 @@ void copy_blocks(const uint8_t *const *base, const int64_t *piece, const int64_t
 
 /* out: by column and run of rows its sum; run r has the rows in places starts[r] to starts[r + 1], the last one those to
  * n; in place i stands row order[i] (order NULL: row i). */
+#define COLUMNS 8 /* at once: runs are short, and each is a loop that ends unforeseen */
 WIDE void added_up(const int64_t *const *columns, int64_t count, const int64_t *order, const int64_t *starts,
                    int64_t runs, int64_t n, int64_t *out) {
-    for (int64_t c = 0; c < count; c++) {
-        const uint64_t *values = (const uint64_t *)columns[c];
+    for (int64_t c = 0; c < count; c += COLUMNS) {
+        const int64_t some = count - c < COLUMNS ? count - c : COLUMNS;
+        const uint64_t *values[COLUMNS];
+        for (int64_t k = 0; k < COLUMNS; k++) values[k] = (const uint64_t *)columns[k < some ? c + k : c];
         for (int64_t r = 0; r < runs; r++) {
-            uint64_t sum = 0; /* wraps as numpy's does */
             const int64_t end = r + 1 < runs ? starts[r + 1] : n;
-            if (order)
-                for (int64_t i = starts[r]; i < end; i++) sum += values[order[i]];
-            else
-                for (int64_t i = starts[r]; i < end; i++) sum += values[i];
-            *out++ = (int64_t)sum;
+            uint64_t sums[COLUMNS] = {0}; /* wrap as numpy's do */
+            for (int64_t i = starts[r]; i < end; i++) {
+                const int64_t at = order ? order[i] : i;
+                for (int64_t k = 0; k < COLUMNS; k++) sums[k] += values[k][at];
+            }
+            for (int64_t k = 0; k < some; k++) out[(c + k) * runs + r] = (int64_t)sums[k];
         }
     }
 }

@@ -6,6 +6,7 @@ another thread held would never be let go of: a process with several threads is 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import fcntl
 import os
@@ -14,7 +15,7 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, NoReturn
+from typing import IO, ClassVar, NoReturn
 
 
 def may_copy() -> bool:
@@ -28,7 +29,10 @@ def may_copy() -> bool:
 class Copy:
     """A copy of this process that does some work, given a pipe to read from and one to write to, and ends."""
 
+    _leaving: ClassVar[list[Copy]] = []
+
     def __init__(self, work: Callable[[IO[bytes], IO[bytes]], None]) -> None:
+        self._leaving[:] = [copy for copy in self._leaving if not copy.has_ended()]
         orders, answers = _pipe(), _pipe()
         for stream in (sys.stdout, sys.stderr):  # what waits there is not to be written twice
             with contextlib.suppress(AttributeError, OSError, ValueError):  # none, one that takes nothing, a closed one
@@ -50,12 +54,32 @@ class Copy:
 
     def wait(self) -> int:
         """Wait for its end."""
+        self._hear(0)
+        return self._ended or 0
+
+    def has_ended(self) -> bool:
+        """Whether it has ended."""
+        self._hear(os.WNOHANG)
+        return self._ended is not None
+
+    def leave(self) -> None:
+        """Let it end by itself, which takes long where it has much memory to give back; this process goes on."""
+        if not self._leaving:
+            atexit.register(self._wait_for_all)
+        self._leaving.append(self)
+
+    @classmethod
+    def _wait_for_all(cls) -> None:
+        while cls._leaving:
+            cls._leaving.pop().wait()
+
+    def _hear(self, how: int) -> None:
         if self._ended is None:
             try:
-                self._ended = os.waitpid(self.pid, 0)[1]
+                pid, status = os.waitpid(self.pid, how)
+                self._ended = status if pid else None
             except ChildProcessError:  # this process ignores the ends of others, or another has heard of this one
                 self._ended = 0
-        return self._ended
 
 
 def _pipe() -> tuple[int, int]:

@@ -22,10 +22,11 @@ import pyarrow as pa
 
 from gpuledger.lake.batch import one_array, repeated
 from gpuledger.lake.sorting.gathering import Sorted, rising, together
+from gpuledger.lake.sorting.keeping import Kept
 from gpuledger.lake.sorting.narrow import SERIES, Narrow, Series, SeriesNote, joined
 from gpuledger.lake.sorting.order import ARRIVAL, in_order, instants
-from gpuledger.lake.sorting.runs import Handed, Piece, Run, Slice, shares_of
-from gpuledger.lake.sorting.spilling import Files, read_back, spilled
+from gpuledger.lake.sorting.runs import Handed, Piece, Run, pieces_of, shares_of
+from gpuledger.lake.sorting.spilling import Files, read_back
 from gpuledger.native.moving import order_by
 from gpuledger.units import MS_PER_DAY
 
@@ -33,8 +34,6 @@ RUN_ROWS = 1 << 18
 SLICE_ROWS = 1 << 13
 CHUNK_ROWS = 1 << 18
 MEMORY_BYTES = 64 << 20
-# Which part of it is given up at a time where it is not enough.
-_MADE_ROOM = 4
 # Above this many days x devices in a run, keys are compared rather than counted.
 _MANY_KEYS = 1 << 22
 # From this many rows of one device and day on, repeated rows are dropped before they pile up.
@@ -50,14 +49,10 @@ class DaySorter:
         """`by_day`: no file has rows of two days, so that a machine that wants one day fetches nothing else;
         `memory_bytes`: how much is held before it is spilled; `numbered`: whether rows keep their number of arrival.
         """
-        self._spill_dir, self._by_day, self.numbered = spill_dir, by_day, numbered
-        self._memory_bytes = memory_bytes or MEMORY_BYTES
+        self._kept, self.numbered = Kept(spill_dir, memory_bytes or MEMORY_BYTES, by_day=by_day), numbered
         self._series = Series()
         self._waiting: list[Narrow] = []
         self._waiting_rows, self._newest_ms = 0, 0
-        self._held: list[Piece] = []
-        self._held_bytes = 0
-        self._runs: list[Run] = []
         self._spoken: set[str] | None = None
         self._any: set[str] = set()
         self._notes: list[SeriesNote] = []
@@ -92,11 +87,12 @@ class DaySorter:
     def hand_over(self) -> Handed:
         """Spill all rows; no more may come."""
         self._close_run()
-        self._spill()
+        self._kept.spill()
         self._notes.append(self._series.note())
         own = len(self._notes) - 1
-        self._runs = [run if run.note >= 0 else msgspec.structs.replace(run, note=own) for run in self._runs]
-        return self._some(self._runs)
+        runs = [run if run.note >= 0 else msgspec.structs.replace(run, note=own) for run in self._kept.runs]
+        self._kept.runs = runs
+        return self._some(runs)
 
     def _some(self, runs: list[Run]) -> Handed:
         full = sorted(self.never_null())
@@ -104,7 +100,7 @@ class DaySorter:
 
     def take_over(self, handed: Handed) -> None:
         """Go on with what another sorter has spilled."""
-        self._runs += [msgspec.structs.replace(r, note=r.note + len(self._notes)) for r in handed.runs]
+        self._kept.runs += [msgspec.structs.replace(r, note=r.note + len(self._notes)) for r in handed.runs]
         self._notes += handed.notes
         self.repeats += handed.repeats
         self._any |= set(handed.spoken)
@@ -113,53 +109,45 @@ class DaySorter:
     def given(self, day: int) -> Handed:
         """The rows of a day, spilled, for another sorter to take over; they stay here too."""
         self._close_run()
-        self._spill({piece.slice.day for piece in self._held} - {day})
+        self._kept.spill({piece.slice.day for piece in self._kept.held} - {day})
         assert not self._notes
-        runs = [Run(run.file, [s for s in run.slices if s.day == day], 0) for run in self._runs]
+        runs = [Run(run.file, [s for s in run.slices if s.day == day], 0) for run in self._kept.runs]
         full, spoken = sorted(self.never_null()), sorted(self._any)
         return Handed([run for run in runs if run.slices], [self._series.note()], full, spoken)
 
     def of_days(self, days: Sequence[int]) -> Handed:
         """What was spilled of some days."""
-        runs = [Run(r.file, [s for s in r.slices if s.day in days], r.note) for r in self._runs]
+        runs = [Run(r.file, [s for s in r.slices if s.day in days], r.note) for r in self._kept.runs]
         return msgspec.structs.replace(self._some(runs), repeats=0)
 
-    def drop(self, day: int) -> None:
-        """Let go of the rows of a day."""
-        self._keep([piece for piece in self._held if piece.slice.day != day])
-        for number, run in enumerate(self._runs):
-            left = [note for note in run.slices if note.day != day]
-            if run.slices and not left and Path(run.file).parent == self._spill_dir:  # else another may still read it
-                Path(run.file).unlink()
-            self._runs[number] = msgspec.structs.replace(run, slices=left)
+    def drop(self, *days: int) -> None:
+        """Let go of the rows of some days."""
+        for day in days:
+            self._kept.drop(day)
 
     def put_aside(self, kept: Collection[int]) -> None:
         """Spill all days but those that are kept, where they are much."""
-        if sum(piece.bytes for piece in self._held if piece.slice.day not in kept) > MEMORY_BYTES // 4:
-            self._spill(kept)
-
-    def _keep(self, held: list[Piece]) -> None:
-        self._held, self._held_bytes = held, sum(piece.bytes for piece in held)
+        self._kept.spill_much(kept, MEMORY_BYTES // 4)
 
     def days(self) -> list[int]:
         """The days seen, as days since 1970, in order. No more rows after this."""
         self._close_run()
-        return sorted({p.slice.day for p in self._pieces()})
+        return sorted({p.slice.day for p in self._kept.pieces()})
 
     def holds(self, day: int) -> bool:
         """Whether there is a row of a day."""
         self._close_run()
-        return any(piece.slice.day == day for piece in self._pieces())
+        return any(piece.slice.day == day for piece in self._kept.pieces())
 
     def devices_on(self, day: int) -> set[str]:
         """The devices that have rows of a day."""
         self._close_run()
-        return {device for piece in self._pieces() if piece.slice.day == day for device in piece.slice.devices}
+        return {device for piece in self._kept.pieces() if piece.slice.day == day for device in piece.slice.devices}
 
     def rows_of_days(self) -> dict[int, int]:
         """How many rows each day has."""
         found: dict[int, int] = defaultdict(int)
-        for piece in self._pieces():
+        for piece in self._kept.pieces():
             found[piece.slice.day] += sum(piece.slice.counts)
         return found
 
@@ -176,13 +164,13 @@ class DaySorter:
         are large.
         """
         self._close_run()
-        pieces = [p for p in self._pieces() if p.slice.day == day]
+        pieces = [p for p in self._kept.pieces() if p.slice.day == day]
         for devices in shares_of(pieces, CHUNK_ROWS):
             yield self._gather(pieces, devices)
 
     def devices(self, shares: int) -> list[tuple[str, str]]:
         """The devices in `shares` shares of about equal rows, by the first and last of each; boards stay whole."""
-        pieces = self._pieces()
+        pieces = self._kept.pieces()
         rows = sum(sum(p.slice.counts) for p in pieces)
         return [(some[0], some[-1]) for some in shares_of(pieces, rows // shares + 1)]
 
@@ -190,21 +178,18 @@ class DaySorter:
         """What was spilled of some devices; slices that hold others too come along."""
         runs = [
             Run(r.file, [s for s in r.slices if s.devices[0] <= last and s.devices[-1] >= first], r.note)
-            for r in self._runs
+            for r in self._kept.runs
         ]
         return msgspec.structs.replace(self._some(runs), repeats=0)
 
     def histories(self, first: str, last: str, rows: int) -> Iterator[list[tuple[int, pa.Table]]]:
         """Some devices, about `rows` rows at a time: all their days, the last day first, each in order."""
-        pieces, by_day = self._pieces(), defaultdict[int, list[Piece]](list)
+        pieces, by_day = self._kept.pieces(), defaultdict[int, list[Piece]](list)
         for piece in pieces:
             by_day[piece.slice.day].append(piece)
         for devices in shares_of(pieces, rows, first, last):
             found = [(day, self._gather(by_day[day], devices)) for day in sorted(by_day, reverse=True)]
             yield [(day, table) for day, table in found if table.num_rows]
-
-    def _pieces(self) -> list[Piece]:
-        return [*(Piece(s, number) for number, run in enumerate(self._runs) for s in run.slices), *self._held]
 
     def _close_run(self) -> None:
         if not self._waiting:
@@ -222,9 +207,7 @@ class DaySorter:
             rows, key = rows.moved(order), key[order]
         if len(key) >= MANY_ROWS:
             rows, key = self._without_repeats(rows, key)
-        self._cut(rows, key, first_day, names)
-        if self._held_bytes > self._memory_bytes:
-            self._spill_some()
+        self._kept.add(pieces_of(rows, key, first_day, names, SLICE_ROWS))
 
     def _without_repeats(self, rows: Narrow, key: np.ndarray) -> tuple[Narrow, np.ndarray]:
         """Rows in order of key (device and day), without the repeated rows of keys that have many rows."""
@@ -237,38 +220,6 @@ class DaySorter:
             again[first : first + count] = repeated(instants(piece), piece)
         self.repeats += int(again.sum())
         return (rows.taken(np.flatnonzero(~again)), key[~again]) if again.any() else (rows, key)
-
-    def _cut(self, rows: Narrow, key: np.ndarray, first_day: int, names: list[str]) -> None:
-        """Note the rows of a run, in order of key, in slices of whole devices of a day."""
-        starts = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
-        values, rows_of, at = key[starts], np.diff(starts, append=len(key)).tolist(), 0
-        days, codes = (values // len(names) + first_day).tolist(), (values % len(names)).tolist()
-        first_ms, before = int(rows.at_ms.min()), len(self._held)
-        while at < len(rows_of):
-            end, count = at + 1, rows_of[at]
-            while end < len(rows_of) and days[end] == days[at] and count + rows_of[end] <= SLICE_ROWS:
-                count += rows_of[end]
-                end += 1
-            note = Slice(days[at], [names[c] for c in codes[at:end]], rows_of[at:end], -1, rows.constants, first_ms)
-            self._held.append(Piece(note, -1, rows, int(starts[at])))
-            at = end
-        self._held_bytes += sum(piece.bytes for piece in self._held[before:])
-
-    def _spill(self, kept: Collection[int] = ()) -> None:
-        """Move what is held in memory to files, but for days that are `kept`."""
-        wanted = [piece for piece in self._held if piece.slice.day not in kept]
-        self._runs += spilled(wanted, self._spill_dir, len(self._runs), by_day=self._by_day)
-        self._keep([piece for piece in self._held if piece.slice.day in kept])
-
-    def _spill_some(self) -> None:
-        """Move what has been held for longest to files: as little as makes room for a while."""
-        left = accumulate(
-            (piece.bytes for piece in self._held), lambda left, size: left - size, initial=self._held_bytes
-        )
-        room = self._memory_bytes - self._memory_bytes // _MADE_ROOM
-        some = next(count for count, bytes_left in enumerate(left) if bytes_left <= room)
-        self._runs += spilled(self._held[:some], self._spill_dir, len(self._runs), by_day=self._by_day)
-        self._keep(self._held[some:])
 
     def _gather(self, pieces: list[Piece], devices: list[str]) -> pa.Table:
         """The rows of some devices, in order."""
@@ -300,7 +251,7 @@ class DaySorter:
 
     def _own(self, piece: Piece, files: Files) -> Narrow:
         """The rows of a slice that was spilled, with the numbers its labels have here; `files`: those that are open."""
-        run = self._runs[piece.run]
+        run = self._kept.runs[piece.run]
         rows = read_back(run.file, piece.slice, files)
         if run.note >= 0:  # numbered elsewhere
             if run.note not in self._renumbered:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import msgspec
+import numpy as np
 
 from gpuledger.lake.batch import board_of
 from gpuledger.lake.sorting.narrow import Narrow, SeriesNote
@@ -67,6 +68,26 @@ class Piece:
         """About how much memory it takes."""
         assert self.rows is not None
         return sum(self.slice.counts) * sum(column.type.bit_width for column in self.rows.columns.values()) // 8
+
+
+def pieces_of(rows: Narrow, key: np.ndarray, first_day: int, names: list[str], most: int) -> list[Piece]:
+    """The rows of a run, in order of key, in slices of whole devices of a day, of up to `most` rows where they can be.
+
+    A key is the day, counted from the first, and then the device by its place in `names`.
+    """
+    starts = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
+    values, rows_of, at = key[starts], np.diff(starts, append=len(key)).tolist(), 0
+    days, codes = (values // len(names) + first_day).tolist(), (values % len(names)).tolist()
+    first_ms, out = int(rows.at_ms.min()), list[Piece]()
+    while at < len(rows_of):
+        end, count = at + 1, rows_of[at]
+        while end < len(rows_of) and days[end] == days[at] and count + rows_of[end] <= most:
+            count += rows_of[end]
+            end += 1
+        note = Slice(days[at], [names[c] for c in codes[at:end]], rows_of[at:end], -1, rows.constants, first_ms)
+        out.append(Piece(note, -1, rows, int(starts[at])))
+        at = end
+    return out
 
 
 def moved(handed: Handed, move: Callable[[list[str]], list[str]]) -> Handed:

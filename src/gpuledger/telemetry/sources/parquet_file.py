@@ -95,9 +95,7 @@ class _Reader:
                 raise FileFault(self._path, problem, hint="export one value per row")
         with (
             _intact(self._path),
-            pq.ParquetFile(
-                self._path, metadata=self._facts, read_dictionary=list(labels), pre_buffer=False
-            ) as reader,
+            pq.ParquetFile(self._path, metadata=self._facts, read_dictionary=list(labels), pre_buffer=False) as reader,
         ):
             for group in self._groups:
                 if 0 < reader.metadata.row_group(group).num_rows <= 2 * BATCH_ROWS:
