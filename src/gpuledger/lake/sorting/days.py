@@ -27,7 +27,7 @@ from gpuledger.lake.sorting.narrow import SERIES, Narrow, Series, SeriesNote, jo
 from gpuledger.lake.sorting.order import ARRIVAL, in_order, instants
 from gpuledger.lake.sorting.runs import Handed, Piece, Run, pieces_of, shares_of
 from gpuledger.lake.sorting.spilling import Files, read_back
-from gpuledger.native.moving import order_by
+from gpuledger.native.moving import Moves, order_by
 from gpuledger.units import MS_PER_DAY
 
 RUN_ROWS = 1 << 18
@@ -204,7 +204,7 @@ class DaySorter:
         if (key[1:] < key[:-1]).any():
             keys = days * len(names)
             order = order_by(key, keys) if keys < _MANY_KEYS else np.argsort(key, kind="stable")
-            rows, key = rows.moved(order), key[order]
+            rows, key = rows.moved(Moves(order, keys)), key.take(order)
         if len(key) >= MANY_ROWS:
             rows, key = self._without_repeats(rows, key)
         self._kept.add(pieces_of(rows, key, first_day, names, SLICE_ROWS))

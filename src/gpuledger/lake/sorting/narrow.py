@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from gpuledger.lake.batch import as_dictionary, device_name
 from gpuledger.lake.names import Names, label_codes
 from gpuledger.lake.sorting.order import ARRIVAL
-from gpuledger.native.moving import first_rows, follows
+from gpuledger.native.moving import Moves, first_rows, follows
 from gpuledger.telemetry import schema
 
 SERIES = "_series"
@@ -47,12 +47,9 @@ class Narrow:
         columns = {name: pc.take(column, rows, boundscheck=False) for name, column in self.columns.items()}
         return Narrow(self.constants, columns)
 
-    def moved(self, order: np.ndarray) -> Narrow:
+    def moved(self, moves: Moves) -> Narrow:
         """The rows in another order; each column is let go of here as it is moved."""
-        rows, columns = pa.array(order), dict[str, pa.Array]()
-        for name in list(self.columns):
-            columns[name] = pc.take(self.columns.pop(name), rows, boundscheck=False)
-        return Narrow(self.constants, columns)
+        return Narrow(self.constants, {name: moves.moved(self.columns.pop(name)) for name in list(self.columns)})
 
     @property
     def series(self) -> np.ndarray:
