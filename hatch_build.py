@@ -19,7 +19,8 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 ROOM = Path("src/gpuledger/native")
-SOURCES, LIBRARY = (ROOM / "kernels.c", ROOM / "csv_block.c"), ROOM / "_kernels.so"
+SOURCES = tuple(ROOM / name for name in ("kernels.c", "packs.c", "csv_block.c"))
+LIBRARY = ROOM / "_kernels.so"
 # No fused multiply-add and no fast math: the digits are those of numpy. Neither paths nor a build id: the same bytes.
 FLAGS = (
     "-O3", "-std=gnu11", "-fPIC", "-shared", "-s", "-ffile-prefix-map=.=",

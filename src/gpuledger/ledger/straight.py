@@ -188,6 +188,7 @@ def _first_samples(sorter: DaySorter, day: int) -> dict[str, Edge]:
     found = dict[str, Edge]()
     for table in sorter.chunks(day):
         found |= _edges(without_conflicts(drop_repeats(table))[0])
+        del table
     return found
 
 

@@ -12,18 +12,9 @@
 #include <stdint.h>
 #include <string.h>
 
-#define VERSION 9
+#include "wide.h"
 
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__)
-#if __GNUC__ >= 12
-#define WIDE __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
-#else
-#define WIDE __attribute__((target_clones("avx2", "default")))
-#endif
-#else
-#define WIDE
-#endif
-#define INTO inline __attribute__((always_inline)) /* so that it is as wide as what calls it */
+#define VERSION 10
 
 int32_t gpuledger_version(void) { return VERSION; }
 
@@ -278,6 +269,8 @@ void places_in(const int32_t *order, int64_t n, int32_t *place) {
     void NAME(const T *restrict values, const int32_t *restrict place, int64_t n, T *restrict out) {                   \
         for (int64_t i = 0; i < n; i++) out[place[i]] = values[i];                                                     \
     }
+PUT(put_1, uint8_t)
+PUT(put_2, uint16_t)
 PUT(put_4, uint32_t)
 PUT(put_8, uint64_t)
 

@@ -52,7 +52,7 @@ class Moves:
     def moved(self, values: pa.Array) -> pa.Array:
         """Some values in this order."""
         wide = values.type.bit_width // 8
-        if self._place is None or values.null_count or wide not in (4, 8):
+        if self._place is None or values.null_count or wide not in (1, 2, 4, 8):
             return pc.take(values, self._order, boundscheck=False)
         room = pa.allocate_buffer(len(values) * wide)
         given = np.frombuffer(values.buffers()[1], np.uint8)[values.offset * wide :]

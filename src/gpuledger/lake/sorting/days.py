@@ -198,16 +198,19 @@ class DaySorter:
         self._waiting, self._waiting_rows = [], 0
         codes, names = self._series.devices(rows.series)
         at_ms = rows.at_ms
-        first_day = int(at_ms.min()) // MS_PER_DAY
+        first_ms, moves = int(at_ms.min()), None
+        first_day = first_ms // MS_PER_DAY
         days = int(at_ms.max()) // MS_PER_DAY - first_day + 1
         key = codes if days == 1 else (at_ms // MS_PER_DAY - first_day) * len(names) + codes
+        del at_ms
         if (key[1:] < key[:-1]).any():
             keys = days * len(names)
             order = order_by(key, keys) if keys < _MANY_KEYS else np.argsort(key, kind="stable")
-            rows, key = rows.moved(Moves(order, keys)), key.take(order)
+            moves, key = Moves(order, keys), key.take(order)
+        rows = rows.packed(moves)
         if len(key) >= MANY_ROWS:
             rows, key = self._without_repeats(rows, key)
-        self._kept.add(pieces_of(rows, key, first_day, names, SLICE_ROWS))
+        self._kept.add(pieces_of(rows, key, first_ms, names, SLICE_ROWS))
 
     def _without_repeats(self, rows: Narrow, key: np.ndarray) -> tuple[Narrow, np.ndarray]:
         """Rows in order of key (device and day), without the repeated rows of keys that have many rows."""

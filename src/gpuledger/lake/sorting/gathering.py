@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gpuledger.lake.sorting.narrow import Narrow, columns_of, constants_of
+from gpuledger.lake.sorting.narrow import Narrow, columns_of, constants_of, kind_of
 from gpuledger.native.moving import Blocks
+from gpuledger.native.packing import AS_IS, gathered
 
 
 class Sorted(NamedTuple):
@@ -46,9 +47,10 @@ def _gathered(found: Sequence[Narrow], blocks: Blocks) -> Narrow:
     for name in names:
         arrays = columns_of(found, name)
         if any(array.null_count for array in arrays):
-            columns[name] = _with_nulls(arrays, blocks)
+            columns[name] = _with_nulls([rows.column(name) for rows in found], blocks)
         else:
-            columns[name] = blocks.gathered(arrays)
+            hows = [rows.packings.get(name, AS_IS) for rows in found]
+            columns[name] = gathered(blocks, arrays, hows, kind_of(name))
     return Narrow(same, columns)
 
 

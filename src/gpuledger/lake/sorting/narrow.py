@@ -1,14 +1,14 @@
 """How are rows kept while they are put in order, in as few columns as possible?
 
 All labels of a row are one number, its series: a fleet has some thousand of them in millions of rows. Readings that are
-the same in a whole batch, as counters of errors mostly are, are kept once.
+the same in a whole batch, as counters of errors mostly are, are kept once; the others in as few bytes as hold them.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
@@ -19,6 +19,7 @@ from gpuledger.lake.batch import as_dictionary, device_name
 from gpuledger.lake.names import Names, label_codes
 from gpuledger.lake.sorting.order import ARRIVAL
 from gpuledger.native.moving import Moves, first_rows, follows
+from gpuledger.native.packing import AS_IS, Packing, packed, unpacked
 from gpuledger.telemetry import schema
 
 SERIES = "_series"
@@ -29,27 +30,47 @@ Constants = dict[str, float | int | None]
 
 @dataclass(frozen=True)
 class Narrow:
-    """Rows with their series in place of labels, and the readings that are the same in all of them."""
+    """Rows with their series in place of labels, and the readings that are the same in all of them.
+
+    `packings`: how columns are kept that are not as the schema has them.
+    """
 
     constants: Constants
     columns: dict[str, pa.Array]
+    packings: dict[str, Packing] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.columns[schema.TIME])
 
     def at(self, start: int, rows: int) -> Narrow:
         """Some rows."""
-        return Narrow(self.constants, {name: column.slice(start, rows) for name, column in self.columns.items()})
+        columns = {name: column.slice(start, rows) for name, column in self.columns.items()}
+        return Narrow(self.constants, columns, self.packings)
 
     def taken(self, order: np.ndarray) -> Narrow:
         """The rows in another order, or some of them."""
         rows = pa.array(order)
         columns = {name: pc.take(column, rows, boundscheck=False) for name, column in self.columns.items()}
-        return Narrow(self.constants, columns)
+        return Narrow(self.constants, columns, self.packings)
 
-    def moved(self, moves: Moves) -> Narrow:
-        """The rows in another order; each column is let go of here as it is moved."""
-        return Narrow(self.constants, {name: moves.moved(self.columns.pop(name)) for name in list(self.columns)})
+    def packed(self, moves: Moves | None) -> Narrow:
+        """The rows in as few bytes as hold them, in another order if any; each column is let go of here on the way."""
+        columns, packings = dict[str, pa.Array](), dict[str, Packing]()
+        for name in list(self.columns):
+            kept, how = packed(self.columns.pop(name))
+            if how != AS_IS or kept.type != kind_of(name):
+                packings[name] = how
+            columns[name] = kept if moves is None else moves.moved(kept)
+        return Narrow(self.constants, columns, packings)
+
+    def unpacked(self) -> Narrow:
+        """The rows as the schema has them."""
+        return Narrow(self.constants, {name: self.column(name) for name in self.columns}) if self.packings else self
+
+    def column(self, name: str) -> pa.Array:
+        """A column as the schema has it."""
+        kept, how = self.columns[name], self.packings.get(name)
+        return kept if how is None else unpacked(kept, how, kind_of(name))
 
     @property
     def series(self) -> np.ndarray:
@@ -60,7 +81,7 @@ class Narrow:
     @property
     def at_ms(self) -> np.ndarray:
         """The instant of each row."""
-        found: np.ndarray = self.columns[schema.TIME].to_numpy()
+        found: np.ndarray = self.column(schema.TIME).to_numpy()
         return found
 
 
@@ -147,6 +168,7 @@ class Series:
 
     def wide(self, rows: Narrow) -> pa.Table:
         """The rows in the columns of the schema; labels are dictionaries of what occurs."""
+        rows = rows.unpacked()
         series = rows.series
         held = np.flatnonzero(np.bincount(series, minlength=len(self._number)))
         place = np.zeros(len(self._number), dtype=np.int32)
@@ -213,10 +235,14 @@ def constants_of(found: Sequence[Narrow]) -> tuple[Constants, list[str]]:
 
 def columns_of(found: Sequence[Narrow], name: str) -> list[pa.Array]:
     """One column of each; NULL where a source lacks it. What is the same in all rows becomes a column there."""
-    kind = _KINDS.get(name) or schema.columns()[name].arrow()
     for rows in (r for r in found if name not in r.columns):
-        rows.columns[name] = _filled(rows.constants.get(name), len(rows), kind)
+        rows.columns[name] = _filled(rows.constants.get(name), len(rows), kind_of(name))
     return [rows.columns[name] for rows in found]
+
+
+def kind_of(name: str) -> pa.DataType:
+    """What the numbers of a column are."""
+    return _KINDS.get(name) or schema.columns()[name].arrow()
 
 
 def _filled(value: float | None, rows: int, kind: pa.DataType) -> pa.Array:

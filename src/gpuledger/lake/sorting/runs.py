@@ -11,13 +11,15 @@ import numpy as np
 
 from gpuledger.lake.batch import board_of
 from gpuledger.lake.sorting.narrow import Narrow, SeriesNote
+from gpuledger.native.packing import Packing
+from gpuledger.units import MS_PER_DAY
 
 
 class Slice(msgspec.Struct, frozen=True):
     """Consecutive rows of one day in a run: its devices in order of name, how many rows each has.
 
-    `constants`: readings that are the same in all rows of its run, which then lacks them; `first_ms`: the first
-    instant of that run.
+    `constants`: readings that are the same in all rows of its run, which then lacks them; `packings`: how that run keeps
+    the others; `first_ms`: its first instant.
     """
 
     day: int
@@ -25,6 +27,7 @@ class Slice(msgspec.Struct, frozen=True):
     counts: list[int]
     index: int
     constants: dict[str, float | int | None] = {}
+    packings: dict[str, Packing] = {}
     first_ms: int = 0
 
 
@@ -70,21 +73,21 @@ class Piece:
         return sum(self.slice.counts) * sum(column.type.bit_width for column in self.rows.columns.values()) // 8
 
 
-def pieces_of(rows: Narrow, key: np.ndarray, first_day: int, names: list[str], most: int) -> list[Piece]:
+def pieces_of(rows: Narrow, key: np.ndarray, first_ms: int, names: list[str], most: int) -> list[Piece]:
     """The rows of a run, in order of key, in slices of whole devices of a day, of up to `most` rows where they can be.
 
-    A key is the day, counted from the first, and then the device by its place in `names`.
+    A key is the day, counted from that of the first instant, and then the device by its place in `names`.
     """
     starts = np.flatnonzero(np.append(True, key[1:] != key[:-1]))
     values, rows_of, at = key[starts], np.diff(starts, append=len(key)).tolist(), 0
-    days, codes = (values // len(names) + first_day).tolist(), (values % len(names)).tolist()
-    first_ms, out = int(rows.at_ms.min()), list[Piece]()
+    days, codes = (values // len(names) + first_ms // MS_PER_DAY).tolist(), (values % len(names)).tolist()
+    out, how = list[Piece](), (rows.constants, rows.packings, first_ms)
     while at < len(rows_of):
         end, count = at + 1, rows_of[at]
         while end < len(rows_of) and days[end] == days[at] and count + rows_of[end] <= most:
             count += rows_of[end]
             end += 1
-        note = Slice(days[at], [names[c] for c in codes[at:end]], rows_of[at:end], -1, rows.constants, first_ms)
+        note = Slice(days[at], [names[c] for c in codes[at:end]], rows_of[at:end], -1, *how)
         out.append(Piece(note, -1, rows, int(starts[at])))
         at = end
     return out

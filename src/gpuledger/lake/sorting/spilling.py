@@ -18,14 +18,15 @@ Files = dict[str, ipc.RecordBatchFileReader]
 
 
 def spilled(held: Sequence[Piece], folder: Path, number: int, *, by_day: bool) -> list[Run]:
-    """Slices in memory moved to files: a record batch a slice, a file for each set of columns (`by_day`: and day).
+    """Slices in memory moved to files: a record batch a slice, a file for each kind of columns (`by_day`: and day).
 
     `number`: of the first file.
     """
-    files: dict[tuple[int, tuple[str, ...]], list[Piece]] = defaultdict(list)
+    files: dict[tuple[int, tuple[tuple[str, pa.DataType], ...]], list[Piece]] = defaultdict(list)
     for piece in held:
         assert piece.rows is not None
-        files[piece.slice.day if by_day else 0, tuple(piece.rows.columns)].append(piece)
+        kinds = tuple((name, column.type) for name, column in piece.rows.columns.items())
+        files[piece.slice.day if by_day else 0, kinds].append(piece)
     runs: list[Run] = []
     for pieces in files.values():
         path = folder / f"run-{number + len(runs)}.arrow"
@@ -45,4 +46,4 @@ def read_back(file: str, wanted: Slice, files: Files) -> Narrow:
     if file not in files:
         files[file] = ipc.open_file(pa.memory_map(file))
     batch = files[file].get_batch(wanted.index)
-    return Narrow(wanted.constants, dict(zip(batch.schema.names, batch.columns, strict=True)))
+    return Narrow(wanted.constants, dict(zip(batch.schema.names, batch.columns, strict=True)), wanted.packings)
