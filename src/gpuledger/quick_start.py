@@ -7,6 +7,7 @@ import gc
 import importlib
 import os
 import sys
+import typing
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib.machinery import ModuleSpec
@@ -103,12 +104,14 @@ class _Masked:
 
 
 def without_extras() -> AbstractContextManager[None]:
-    """Arrow loads its clients of cloud storage with its Parquet reader. Arrow and numpy ask of an array whether it is
-    masked: none is, unless what makes such arrays is loaded.
+    """Arrow loads its clients of cloud storage with its Parquet reader, and certificates with its file systems. Arrow
+    and numpy ask of an array whether it is masked: none is, unless what makes such arrays is loaded. msgspec takes from
+    an extra package what Python's own has too.
     """
     clients = ("pyarrow._azurefs", "pyarrow._gcsfs", "pyarrow._hdfs", "pyarrow._s3fs")
     masked = {"MaskedArray": _Masked, "is_masked": lambda _array: False}
-    return _without({"numpy.ma": masked, **dict.fromkeys(clients)})
+    hints = {name: getattr(typing, name) for name in ("get_type_hints", "NotRequired", "Required")}
+    return _without({"numpy.ma": masked, "ssl": {}, "typing_extensions": hints, **dict.fromkeys(clients)})
 
 
 _MMAP_FROM, _TRIM_ABOVE = -3, -1  # as malloc.h names them

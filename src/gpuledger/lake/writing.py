@@ -6,7 +6,6 @@ import secrets
 import tempfile
 from bisect import bisect_right
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -123,6 +122,8 @@ def _put(lake: Lake, done: DayWritten, number: int) -> DayWritten:
 
 def write_from(sorter: DaySorter, task: DayTask, progress: Progress, name: str = "") -> DayWritten:
     """Write a day that a sorter holds; `name`: of its files, by default that of the day."""
+    from concurrent.futures import Future, ThreadPoolExecutor  # long to load, and only imports come here
+
     lake, file = Lake(task.lake), str(Path(task.folder) / (name or str(task.day)))
     writer = PartWriter(Path(f"{file}.parquet"), task.day, sorter.never_null())
     log = RejectLog(Path(f"{file}.log"))

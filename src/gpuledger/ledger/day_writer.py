@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from gpuledger.lake.parquet_files import ParquetFileWriter, write_parquet
 from gpuledger.ledger import fleet_hours, gpu_hours, lines
+from gpuledger.ledger.book_files import GROUP_ROWS, LASTING, PASSING, Writer, write_small, write_to
 from gpuledger.ledger.daily import fold_days
 
 if TYPE_CHECKING:
     from gpuledger.ledger.store import Ledger
 
-GROUP_ROWS = 1 << 15
 # In the names of files that are being written: what follows is the writer's own.
 ASIDE = "~"
 TABLES = ("lines", "spells", "pods")
@@ -46,12 +45,13 @@ class DayWriter:
         """
         self._without, self._store, own = without, ledger.lake.store, secrets.token_hex(8)
         self._lasting, self._left_out = lasting, left_out
-        self._places = {name: ledger.file(day, generation, name, piece) for name in (*_WRITTEN, HOURS)}
+        kind = LASTING if lasting else PASSING
+        self._places = {name: ledger.file(day, generation, name, piece, kind) for name in (*_WRITTEN, HOURS)}
         # Written aside: where a task runs twice, each has files of its own, and the last to be whole stays.
         asides = {name: self._store.aside(place) for name, place in self._places.items()}
         self._files = {n: f.with_name(f.name.replace(".", f"{ASIDE}{own}.", 1)) for n, f in asides.items()}
         self._waiting: dict[str, list[pa.Table]] = {name: [] for name in _WRITTEN}
-        self._writers: dict[str, ParquetFileWriter] = {}
+        self._writers: dict[str, Writer] = {}
         self._hours: list[pa.Table] = []
         self._of_hours: list[pa.Table] | None = None
         self.samples = 0
@@ -90,21 +90,10 @@ class DayWriter:
             tables = [lines.as_written(t, self._without) for t in tables]
         table = pa.concat_tables(tables).unify_dictionaries()
         if name not in self._writers:
-            labels = [f.name for f in table.schema if not pa.types.is_int64(f.type)]
-            stats = [n for n in ("hour_ms", "start_ms", "gpu_uuid") if n in table.column_names]
-            self._writers[name] = ParquetFileWriter(
-                self._files[name],
-                table.schema,
-                compression="lz4",  # bytes split by place shrink about as well as under zstd, in a third of the time
-                use_dictionary=labels,
-                column_encoding={n: "BYTE_STREAM_SPLIT" for n in table.column_names if n not in labels},
-                write_statistics=stats,
-                store_schema=False,  # labels come dictionary-coded or plain and read back as plain text
-                write_batch_size=GROUP_ROWS,  # a thousand at a time, as is usual, takes a fifth longer
-            )
+            self._writers[name] = write_to(self._files[name], table.schema, noted=("hour_ms", "start_ms", "gpu_uuid"))
             if rests:
                 return  # opened so that even an empty table has a file; its rows wait for more
-        self._writers[name].write_table(table, row_group_size=max(table.num_rows, 1))
+        self._writers[name].write_table(table)
         self._waiting[name] = []
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -127,7 +116,7 @@ class DayWriter:
         if self._of_hours is not None:
             self._add_hours()
             found = fleet_hours.together(pa.concat_tables(self._hours))
-            write_parquet(fleet_hours.as_written(found), self._files[HOURS], compression="lz4", store_schema=False)
+            write_small(self._files[HOURS], fleet_hours.as_written(found))
             made.append(HOURS)
         if self._lasting:
             self._store.add([(self._files[name], self._places[name]) for name in made])

@@ -18,13 +18,13 @@ from pathlib import Path
 
 import msgspec
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from gpuledger.errors import LakeError, map_os_error
 from gpuledger.lake.layout import Lake, Manifest
 from gpuledger.lake.manifest import is_day
 from gpuledger.lake.parts import devices_of
 from gpuledger.ledger import lines
+from gpuledger.ledger.book_files import LASTING, PASSING, read_book
 from gpuledger.ledger.day_writer import ASIDE, DayWriter
 from gpuledger.ledger.jobs.counts import JoinCounts
 
@@ -37,7 +37,8 @@ GRACE_S = 600
 class PostedDay(msgspec.Struct, frozen=True):
     """One day of the books: the parts it rests on (its own and the next day's), its counts, its rules.
 
-    `jobs`: the fingerprint of the job tables it was posted with; `joined`: what they said of its samples.
+    `jobs`: the fingerprint of the job tables it was posted with; `joined`: what they said of its samples; `passing`:
+    whether its files are of books that do not last.
     """
 
     day: str
@@ -55,6 +56,7 @@ class PostedDay(msgspec.Struct, frozen=True):
     jobs: str = ""
     joined: JoinCounts | None = None
     by_gpu: bool = False
+    passing: bool = False
 
     def written(self, pieces: int) -> PostedDay:
         """The day with its files as `DayWriter` writes them, in a number of pieces."""
@@ -108,21 +110,23 @@ class Ledger:
             raise LakeError(f"{self.root}: written by a newer gpuledger", hint="upgrade gpuledger")
         return manifest
 
-    def file(self, day: str, generation: int, table: str, piece: int = 0) -> Path:
+    def file(self, day: str, generation: int, table: str, piece: int = 0, kind: str = LASTING) -> Path:
         """One table of one day, or a piece of it: a day may have been posted by several processes."""
-        return self.root / day / f"{generation:06d}-{piece:03d}.{table}.parquet"
+        return self.root / day / f"{generation:06d}-{piece:03d}.{table}{kind}"
 
     def files_of(self, posted: PostedDay, table: str) -> list[Path]:
         """The files of one table of one day, on this machine."""
-        return self.lake.store.local(self._places(posted, table))
+        return self.lake.store.local(self.places(posted, table))
 
-    def _places(self, posted: PostedDay, table: str) -> list[Path]:
-        return [self.file(posted.day, posted.generation, table, piece) for piece in range(posted.pieces)]
+    def places(self, posted: PostedDay, table: str) -> list[Path]:
+        """Where the files of one table of one day are."""
+        kind = PASSING if posted.passing else LASTING
+        return [self.file(posted.day, posted.generation, table, piece, kind) for piece in range(posted.pieces)]
 
     def gather(self, wanted: Iterable[tuple[PostedDay, str]]) -> None:
         """Bring tables of days to this machine, many at once, where they do not lie on it."""
         if self.lake.store.remote:
-            self.lake.store.local([place for posted, table in wanted for place in self._places(posted, table)])
+            self.lake.store.local([place for posted, table in wanted for place in self.places(posted, table)])
 
     def next_generation(self, before: PostedDay | None) -> int:
         """The generation that replaces a day as posted."""
@@ -160,7 +164,7 @@ class Ledger:
             raise LakeError(
                 f"{self.root}: {day} is not posted", hint="run gpuledger analyze, which posts what is missing"
             )
-        found = pa.concat_tables(pq.read_table(f, partitioning=None) for f in self.files_of(posted, table))
+        found = pa.concat_tables(read_book(f) for f in self.files_of(posted, table))
         return lines.as_now(found) if table == "lines" else found
 
     def put(self, posted: PostedDay, tables: dict[str, pa.Table]) -> None:
@@ -185,7 +189,7 @@ class Ledger:
     def sweep(self, posted: PostedDay) -> None:
         """Delete files of a day that were replaced long enough ago for no reader to be at them."""
         written: dict[int, list[Path]] = {}
-        for file in (self.root / posted.day).glob("*.parquet"):
+        for file in (self.root / posted.day).glob(f"*{LASTING}"):
             number = file.name.split("-")[0]
             if not number.isdecimal() or not file.is_file() or file.is_symlink():
                 continue

@@ -272,6 +272,8 @@ def _commit(lake: Lake, limits: Thresholds, early: Sequence[SharePosted], late: 
     posted = []
     for day, done in days:
         samples, conflicts = sum(d.samples[day] for d in done), sum(d.conflicts.get(day, 0) for d in done)
-        noted = PostedDay(utc_day(day * MS_PER_DAY), 1, (), (), samples, conflicts, rules, samples_kept=False)
+        noted = PostedDay(
+            utc_day(day * MS_PER_DAY), 1, (), (), samples, conflicts, rules, samples_kept=False, passing=True
+        )
         posted.append(noted.written(len(done)))
     ledger.commit(*posted)

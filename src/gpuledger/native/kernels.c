@@ -14,7 +14,7 @@
 
 #include "wide.h"
 
-#define VERSION 10
+#define VERSION 11
 
 int32_t gpuledger_version(void) { return VERSION; }
 
@@ -221,10 +221,10 @@ void first_rows(const int32_t *group, int64_t n, int64_t *row) {
         if (row[group[i]] < 0) row[group[i]] = i;
 }
 
-/* How many rows have another code than the first row of their group. */
-WIDE int64_t strays(const int32_t *group, const int32_t *code, const int64_t *row, int64_t n) {
+/* How many rows have another code than their group. */
+WIDE int64_t strays(const int32_t *group, const int32_t *code, const int32_t *of_group, int64_t n) {
     int64_t odd = 0;
-    for (int64_t i = 0; i < n; i++) odd += code[i] != code[row[group[i]]];
+    for (int64_t i = 0; i < n; i++) odd += code[i] != of_group[group[i]];
     return odd;
 }
 

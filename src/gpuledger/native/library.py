@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 NAME = "_kernels.so"
-VERSION = 10  # as kernels.c says
+VERSION = 11  # as kernels.c says
 _OFF = "GPULEDGER_NATIVE"
 
 
@@ -36,7 +36,7 @@ def call(name: str, *arguments: Any) -> int | None:
     found = library()
     if found is None:
         return None
-    function = found[name]
+    function = getattr(found, name)  # kept there once it was looked up
     function.restype = ctypes.c_int64
     return int(function(*(_argument(value) for value in arguments)))
 

@@ -27,8 +27,9 @@ def first_rows(group: np.ndarray, groups: int) -> np.ndarray:
 
 def follows(code: np.ndarray, group: np.ndarray, row: np.ndarray) -> bool:
     """Whether all rows of a group have the code of its first row; `row`: by group that row."""
-    odd = call("strays", group, code, row, len(group))
-    return bool((code == code[row][group]).all()) if odd is None else not odd
+    of_group = code[row]
+    odd = call("strays", group, code, of_group, len(group))
+    return bool((code == of_group[group]).all()) if odd is None else not odd
 
 
 def order_by(key: np.ndarray, keys: int) -> np.ndarray:

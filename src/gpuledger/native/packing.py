@@ -7,7 +7,7 @@ and temperatures are hundredths or whole numbers. The compiled functions of `pac
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,10 +15,10 @@ import pyarrow as pa
 from gpuledger.native.library import call
 from gpuledger.native.moving import Blocks
 
-_KEPT = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32)}
+_KEPT: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32)}
 _NAMES = {pa.int64(): "i64", pa.float32(): "f32", pa.float64(): "f64"}
 # What readings are counted in: units, or percent as a share. Some rows show which.
-_DIVIDE, _LOOKED_AT = (1, 100), 64
+_DIVIDE, _WIDTHS, _LOOKED_AT = (1, 100), (1, 2), 64
 
 
 class Packing(NamedTuple):
@@ -111,7 +111,8 @@ def _divided(values: pa.Array) -> tuple[pa.Array, Packing]:
     cells = _cells(values, kind)
     some = cells[:: len(cells) // _LOOKED_AT + 1]
     for divide in _DIVIDE:
-        for width in (w for w in (1, 2) if w < kind.itemsize and _kept(some, divide, w) is not None):
+        kept = _kept(some, divide, _WIDTHS[-1])
+        for width in () if kept is None else (w for w in _WIDTHS if int(kept.max()) < 1 << 8 * w):
             out, room = _room(len(cells), width)
             odd = call(f"pack_{name}_{width}", cells, len(cells), float(divide), out)
             if odd is None and (found := _kept(cells, divide, width)) is not None:

@@ -38,7 +38,7 @@ PACK_WHOLE(pack_i64_4, uint32_t)
             double x = (double)values[i] * divide;                                                                     \
             int fine = (x >= 0) & (x <= MOST);                                                                         \
             double whole = rint(fine ? x : 0);                                                                         \
-            T back = (T)(whole / divide);                                                                              \
+            T back = (T)(divide == 1 ? whole : whole / divide);                                                        \
             BITS one, other;                                                                                           \
             memcpy(&one, &back, sizeof one);                                                                           \
             memcpy(&other, &values[i], sizeof other);                                                                  \

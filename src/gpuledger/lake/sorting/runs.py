@@ -18,8 +18,8 @@ from gpuledger.units import MS_PER_DAY
 class Slice(msgspec.Struct, frozen=True):
     """Consecutive rows of one day in a run: its devices in order of name, how many rows each has.
 
-    `constants`: readings that are the same in all rows of its run, which then lacks them; `packings`: how that run keeps
-    the others; `first_ms`: its first instant.
+    `constants`: readings that are the same in all rows of its run, which then lacks them; `packings`: how it keeps the
+    others; `first_ms`: the first instant of that run.
     """
 
     day: int

@@ -9,7 +9,6 @@ import stat
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
@@ -17,7 +16,7 @@ from gpuledger.errors import LakeError, map_os_error
 from gpuledger.lake.staging import clear_asides
 from gpuledger.lake.stores.path import StorePath
 
-_SYNCED_AT_ONCE = 8
+_SEVERAL, _SYNCED_AT_ONCE = 2, 8
 
 
 class Folder:
@@ -141,10 +140,14 @@ def sync(path: Path) -> None:
 
 def sync_all(paths: Sequence[Path]) -> None:
     """Force several to disk at once: the disk writes many as fast as one."""
-    if len(paths) == 1:
-        return sync(paths[0])
+    if len(paths) < _SEVERAL:
+        for path in paths:
+            sync(path)
+        return
     try:
-        with ThreadPoolExecutor(min(max(len(paths), 1), _SYNCED_AT_ONCE)) as pool:
+        from concurrent.futures import ThreadPoolExecutor  # long to load
+
+        with ThreadPoolExecutor(min(len(paths), _SYNCED_AT_ONCE)) as pool:
             list(pool.map(sync, paths))
     except RuntimeError:  # a program that is ending starts no threads: a recording is still committed
         for path in paths:

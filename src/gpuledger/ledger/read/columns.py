@@ -7,19 +7,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from gpuledger.lake.names import Names, present
+from gpuledger.ledger.book_files import PASSING, book_groups, read_book
 from gpuledger.ledger.lines import BEFORE, KNOWN, OBSERVED
 from gpuledger.ledger.read.adding import some
 from gpuledger.units import PPM
+
+if TYPE_CHECKING:
+    from concurrent.futures import Executor
 
 # A file's rows: numbers by column; a label is the number of its text in `Names`, -1 where there is none.
 Rows = dict[str, np.ndarray]
@@ -50,24 +54,35 @@ class Wanted(msgspec.Struct, frozen=True):
 
 def read_files(files: Iterable[str], wanted: Wanted) -> Iterator[tuple[str, Rows]]:
     """Whole files one after the other. The next large ones are read while one is in use: it needs little of Python."""
-    waiting = deque[tuple[str, Callable[[], _Read]]]()
-    pool = ThreadPoolExecutor(_AHEAD)
-    try:
+    with ExitStack() as stack:
+        waiting, pool = deque[tuple[str, Callable[[], _Read]]](), None
         for file in files:
-            small = Path(file).stat().st_size < _SMALL
-            waiting.append((file, partial(_read, file, wanted) if small else pool.submit(_read, file, wanted).result))
+            read: Callable[[], _Read] = partial(_read, file, wanted)
+            if not file.endswith(PASSING) and Path(file).stat().st_size >= _SMALL:
+                pool = pool or stack.enter_context(_readers())
+                read = pool.submit(read).result
+            waiting.append((file, read))
             if len(waiting) > _AHEAD:
                 yield _labelled(*waiting.popleft(), wanted)
         while waiting:
             yield _labelled(*waiting.popleft(), wanted)
+
+
+@contextmanager
+def _readers() -> Iterator[Executor]:
+    """Threads that read ahead; what they have not begun when nobody wants it any more, they leave."""
+    from concurrent.futures import ThreadPoolExecutor  # seldom wanted, and long to load
+
+    pool = ThreadPoolExecutor(_AHEAD)
+    try:
+        yield pool
     finally:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
 def _read(file: str, wanted: Wanted) -> _Read:
     """A file and its numbers; one of few rows takes longer when each of its columns is a task of its own."""
-    with _opened(file, wanted) as part:
-        table = part.read(columns=wanted.columns, use_threads=False)
+    table = read_book(Path(file), wanted.columns, list(wanted.labels))
     return table, _numbers(table, wanted)
 
 
@@ -80,21 +95,8 @@ def _labelled(file: str, read: Callable[[], _Read], wanted: Wanted) -> tuple[str
 def read_groups(files: Iterable[str], wanted: Wanted) -> Iterator[tuple[str, Rows]]:
     """The same a row group at a time: bounded memory where most columns of many rows are read."""
     for file in files:
-        with _opened(file, wanted) as part:
-            for group in range(part.num_row_groups):
-                table = part.read_row_group(group, columns=wanted.columns)
-                yield file, _labels(table, wanted) | _numbers(table, wanted)
-
-
-def _opened(file: str, wanted: Wanted) -> pq.ParquetFile:
-    """A file with its labels by number. A small one is read as a whole: Arrow would ask for each column by itself."""
-    path, labels = Path(file), list(wanted.labels)
-    source = pa.BufferReader(path.read_bytes()) if path.stat().st_size < _SMALL else file
-    try:
-        return pq.ParquetFile(source, read_dictionary=labels)
-    except KeyError:  # an older file lacks one
-        there = pq.read_schema(file).names
-        return pq.ParquetFile(file, read_dictionary=[name for name in labels if name in there])
+        for table in book_groups(Path(file), wanted.columns, list(wanted.labels)):
+            yield file, _labels(table, wanted) | _numbers(table, wanted)
 
 
 def table_rows(table: pa.Table, wanted: Wanted) -> Rows:

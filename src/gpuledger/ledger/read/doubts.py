@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Sequence
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from gpuledger.lake.layout import Lake
+from gpuledger.ledger.book_files import read_book
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import days_to_come
 from gpuledger.ledger.store import Ledger, PostedDay
@@ -67,4 +67,4 @@ def _few_after_gap(ledger: Ledger, days: Sequence[PostedDay]) -> list[str]:
 
 def _gpus(ledger: Ledger, posted: PostedDay) -> int:
     files = ledger.files_of(posted, "days" if posted.daily else "lines")
-    return len({u for f in files for u in pc.unique(pq.read_table(f, columns=["gpu_uuid"])["gpu_uuid"]).to_pylist()})
+    return len({u for f in files for u in pc.unique(read_book(f, ["gpu_uuid"])["gpu_uuid"]).to_pylist()})

@@ -74,7 +74,7 @@ def added_up(books: Books, kept_apart: tuple[str, ...]) -> Added:
 
 def _first_file(books: Books) -> Path:
     first = books.days[0]
-    return Ledger(books.lake).file(first.day, first.generation, DAYS if first.daily else "lines")
+    return Ledger(books.lake).places(first, DAYS if first.daily else "lines")[0]
 
 
 def _size(books: Books) -> int:

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import TypedDict, Unpack
 
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from gpuledger.errors import InputError
 from gpuledger.lake.clocks import latest_ms
 from gpuledger.lake.layout import Lake
+from gpuledger.ledger.book_files import read_book
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.store import Ledger, PostedDay
 from gpuledger.times import Instant, Length, instant_ms, length_ms
@@ -87,7 +87,7 @@ def end_ms(lake: Lake) -> int:
     if posted is None:
         return newest
     files = ledger.files_of(posted, "days" if posted.daily else "lines")
-    ends = (pc.max(pq.read_table(file, columns=["last_ms"])["last_ms"]).as_py() for file in files)
+    ends = (pc.max(read_book(file, ["last_ms"])["last_ms"]).as_py() for file in files)
     return max((newest, *(min(end, max(newest, latest)) for end in ends if end is not None)))
 
 
