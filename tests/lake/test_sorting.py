@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from gpuledger.lake.sorting import days as sorting
 from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.order import ARRIVAL, device_codes
+from gpuledger.lake.sorting.runs import Handed
 
 DAY_MS = 86_400_000
 
@@ -120,3 +122,60 @@ def test_what_several_sorters_hand_over_is_what_one_would_give(tmp_path_factory,
             kept.take_over(together.of_days([day]))
             ours = [chunk.to_pylist() for chunk in kept.chunks(day)]
             assert ours == [chunk.to_pylist() for chunk in alone.chunks(day)]
+
+
+_reading = {
+    "fb_used_bytes": st.one_of(st.none(), st.integers(0, 1 << 17).map(lambda mib: mib << 20), st.integers(0, 1 << 40)),
+    "xid": st.one_of(st.none(), st.integers(0, 200)),
+    "energy_mj": st.integers(0, 1 << 60),
+    "gpu_util_ratio": st.one_of(st.none(), st.integers(0, 100).map(lambda pct: pct / 100), st.floats(0, 1)),
+    "sm_clock_mhz": st.one_of(st.integers(0, 2000).map(float), st.sampled_from([0.5, 70_000.0])),
+}
+_kinds = {"fb_used_bytes": pa.int64(), "xid": pa.int64(), "energy_mj": pa.int64()}
+_kinds |= {"gpu_util_ratio": pa.float64(), "sm_clock_mhz": pa.float32()}
+
+
+@st.composite
+def _batches(draw: st.DrawFn) -> list[pa.Table]:
+    """Rows of two days and four devices, each column there, missing, or the same throughout a batch."""
+    out, at = [], 0
+    for _ in range(draw(st.integers(1, 5))):
+        rows = draw(st.integers(1, 12))
+        times = [DAY_MS - 20_000 + 1000 * (at + i) for i in range(rows)]
+        columns = {"at_ms": pa.array(times, pa.int64())}
+        columns["gpu_uuid"] = pa.array(draw(st.lists(st.sampled_from("abcd"), min_size=rows, max_size=rows)))
+        for name, values in _reading.items():
+            how = draw(st.sampled_from(["each", "each", "same", "none"]))
+            if how != "none":
+                some = [draw(values)] * rows if how == "same" else [draw(values) for _ in range(rows)]
+                columns[name] = pa.array(some, pa.float64() if name == "sm_clock_mhz" else _kinds[name]).cast(
+                    _kinds[name]
+                )
+        columns["gpu_uuid"] = columns["gpu_uuid"].dictionary_encode()
+        out.append(pa.table(columns))
+        at += rows
+    return out
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 1])
+@given(_batches(), st.integers(1, 20), st.integers(1, 12))
+@settings(max_examples=25, deadline=None)
+def test_readings_come_out_as_they_went_in(tmp_path_factory, memory, batches, run_rows, chunk_rows):
+    def rows(tables):
+        for row in (row for table in tables for row in table.to_pylist()):
+            yield tuple(repr(row.get(name)) for name in ("at_ms", "gpu_uuid", *_reading))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sorting, "MEMORY_BYTES", memory)
+        patch.setattr(sorting, "RUN_ROWS", run_rows)
+        patch.setattr(sorting, "CHUNK_ROWS", chunk_rows)
+        patch.setattr(sorting, "SLICE_ROWS", 3)
+        sorter = DaySorter(tmp_path_factory.mktemp("spill"))
+        for table in batches:
+            sorter.add(table)
+        out = [chunk for day in sorter.days() for chunk in sorter.chunks(day)]
+        other = DaySorter(tmp_path_factory.mktemp("other"))  # and once more from the files of another process
+        other.take_over(msgspec.json.decode(msgspec.json.encode(sorter.hand_over()), type=Handed))
+        again = [chunk for day in other.days() for chunk in other.chunks(day)]
+    assert sorted(rows(out)) == sorted(rows(batches))
+    assert list(rows(again)) == list(rows(out))

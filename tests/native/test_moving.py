@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuledger.native import moving
-from gpuledger.native.moving import Blocks, Moves, first_rows, follows, order_by
+from gpuledger.native.moving import Blocks, first_rows, follows, order_by
 
 codes = st.lists(st.integers(0, 6), min_size=1, max_size=60)
 
@@ -42,14 +42,6 @@ def test_a_code_follows_where_each_group_has_one(groups: list[int], data: st.Dat
 @given(codes)
 def test_rows_of_a_key_stay_as_they_stand(keys: list[int]) -> None:
     assert order_by(np.array(keys), 7).tolist() == sorted(range(len(keys)), key=keys.__getitem__)
-
-
-@given(codes, st.sampled_from([pa.int64(), pa.int32(), pa.float32(), pa.float64(), pa.int8()]), st.booleans())
-def test_values_stand_in_the_order_asked_for(keys: list[int], kind: pa.DataType, some_missing: bool) -> None:
-    values = pa.array([None if some_missing and i % 3 == 1 else i for i in range(len(keys) + 1)]).cast(kind).slice(1)
-    order = order_by(np.array(keys), 7)
-    for few in (7, 1 << 30):
-        assert Moves(order, few).moved(values).equals(values.take(pa.array(order)))
 
 
 @given(st.data(), st.sampled_from([pa.int64(), pa.int32(), pa.float32(), pa.float64()]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import repeat
 from pathlib import Path
 
 import msgspec
@@ -118,10 +119,11 @@ def first_of(table: pa.Table) -> Firsts:
         return {}
     batch, wanted = Batch(table), (*schema.counters(), "xid")
     columns = [schema.TIME, *(c for c in wanted if c in table.column_names)]
-    rows = table.select(columns).take(pa.array(batch.device_starts)).to_pylist()
+    times, *counted = (table[c].take(pa.array(batch.device_starts)).to_pylist() for c in columns)
+    rows = zip(*counted, strict=True) if counted else repeat(())
     return {
-        name: (row[schema.TIME], {c: float(row[c]) for c in wanted if row.get(c) is not None})
-        for name, row in zip(batch.devices, rows, strict=True)
+        name: (at_ms, {c: float(value) for c, value in zip(columns[1:], row, strict=True) if value is not None})
+        for name, at_ms, row in zip(batch.devices, times, rows, strict=False)
     }
 
 

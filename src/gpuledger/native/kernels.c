@@ -259,21 +259,6 @@ WIDE void added_up(const int64_t *const *columns, int64_t count, const int64_t *
     }
 }
 
-/* place: of each row the place in which it stands in an order. */
-void places_in(const int32_t *order, int64_t n, int32_t *place) {
-    for (int64_t i = 0; i < n; i++) place[order[i]] = (int32_t)i;
-}
-
-/* out: values, each put into its place. */
-#define PUT(NAME, T)                                                                                                   \
-    void NAME(const T *restrict values, const int32_t *restrict place, int64_t n, T *restrict out) {                   \
-        for (int64_t i = 0; i < n; i++) out[place[i]] = values[i];                                                     \
-    }
-PUT(put_1, uint8_t)
-PUT(put_2, uint16_t)
-PUT(put_4, uint32_t)
-PUT(put_8, uint64_t)
-
 /* order: the rows by rising key, rows of one key as they stand; next: a zeroed number for each key. */
 void order_by(const int32_t *key, int64_t n, int64_t keys, int32_t *next, int32_t *order) {
     for (int64_t i = 0; i < n; i++) next[key[i]]++;

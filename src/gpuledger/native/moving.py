@@ -9,12 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from gpuledger.native.library import call
-
-# Up to here rows are taken as they stand and put into their places: a place next to the last one is at hand.
-_FEW_KEYS = 1 << 11
 
 
 def first_rows(group: np.ndarray, groups: int) -> np.ndarray:
@@ -39,26 +35,6 @@ def order_by(key: np.ndarray, keys: int) -> np.ndarray:
         return order
     small = keys <= np.iinfo(np.uint16).max  # numpy sorts 16-bit keys by radix
     return np.argsort(key.astype(np.uint16) if small else key, kind="stable").astype(np.int32)
-
-
-class Moves:
-    """Puts rows in an order. `keys`: about how many runs of rows it takes turns between."""
-
-    def __init__(self, order: np.ndarray, keys: int) -> None:
-        self._order, self._place = pa.array(order), None
-        if keys <= _FEW_KEYS and order.dtype == np.int32:
-            place = np.empty(len(order), dtype=np.int32)
-            self._place = place if call("places_in", order, len(order), place) is not None else None
-
-    def moved(self, values: pa.Array) -> pa.Array:
-        """Some values in this order."""
-        wide = values.type.bit_width // 8
-        if self._place is None or values.null_count or wide not in (1, 2, 4, 8):
-            return pc.take(values, self._order, boundscheck=False)
-        room = pa.allocate_buffer(len(values) * wide)
-        given = np.frombuffer(values.buffers()[1], np.uint8)[values.offset * wide :]
-        call(f"put_{wide}", given, self._place, len(values), np.frombuffer(room, np.uint8))
-        return pa.Array.from_buffers(values.type, len(values), [None, room], 0)
 
 
 class Blocks:

@@ -129,7 +129,7 @@ def _kept(cells: np.ndarray, divide: int, width: int) -> np.ndarray | None:
         times = cells.astype(np.float64) * divide
     if not ((times >= 0) & (times < 1 << 8 * width)).all():
         return None
-    whole = np.rint(times)
-    bits = np.dtype(f"u{cells.dtype.itemsize}")
-    same = ((whole / divide).astype(cells.dtype).view(bits) == np.ascontiguousarray(cells).view(bits)).all()
-    return whole.astype(_KEPT[width]) if same and whole.max(initial=0) < 1 << 8 * width else None
+    kept, bits = np.rint(times).astype(np.int32), np.dtype(f"u{cells.dtype.itemsize}")
+    back = (kept.astype(np.float64) / divide).astype(cells.dtype)  # 0 for -0, which is then not the same
+    same = (back.view(bits) == np.ascontiguousarray(cells).view(bits)).all()
+    return kept.astype(_KEPT[width]) if same and kept.max(initial=0) < 1 << 8 * width else None

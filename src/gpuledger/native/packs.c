@@ -37,13 +37,13 @@ PACK_WHOLE(pack_i64_4, uint32_t)
         for (int64_t i = 0; i < n; i++) {                                                                              \
             double x = (double)values[i] * divide;                                                                     \
             int fine = (x >= 0) & (x <= MOST);                                                                         \
-            double whole = rint(fine ? x : 0);                                                                         \
-            T back = (T)(divide == 1 ? whole : whole / divide);                                                        \
+            int32_t kept = (int32_t)rint(fine ? x : 0);                                                                \
+            T back = (T)((double)kept / divide); /* 0 for -0, which is then not the same */                            \
             BITS one, other;                                                                                           \
             memcpy(&one, &back, sizeof one);                                                                           \
             memcpy(&other, &values[i], sizeof other);                                                                  \
             odd += !(fine & (one == other));                                                                           \
-            out[i] = (K)(int32_t)whole;                                                                                \
+            out[i] = (K)kept;                                                                                          \
         }                                                                                                              \
         return odd;                                                                                                    \
     }

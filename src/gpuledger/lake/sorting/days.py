@@ -27,7 +27,7 @@ from gpuledger.lake.sorting.narrow import SERIES, Narrow, Series, SeriesNote, jo
 from gpuledger.lake.sorting.order import ARRIVAL, in_order, instants
 from gpuledger.lake.sorting.runs import Handed, Piece, Run, pieces_of, shares_of
 from gpuledger.lake.sorting.spilling import Files, read_back
-from gpuledger.native.moving import Moves, order_by
+from gpuledger.native.moving import order_by
 from gpuledger.units import MS_PER_DAY
 
 RUN_ROWS = 1 << 18
@@ -198,7 +198,7 @@ class DaySorter:
         self._waiting, self._waiting_rows = [], 0
         codes, names = self._series.devices(rows.series)
         at_ms = rows.at_ms
-        first_ms, moves = int(at_ms.min()), None
+        first_ms, order = int(at_ms.min()), None
         first_day = first_ms // MS_PER_DAY
         days = int(at_ms.max()) // MS_PER_DAY - first_day + 1
         key = codes if days == 1 else (at_ms // MS_PER_DAY - first_day) * len(names) + codes
@@ -206,8 +206,8 @@ class DaySorter:
         if (key[1:] < key[:-1]).any():
             keys = days * len(names)
             order = order_by(key, keys) if keys < _MANY_KEYS else np.argsort(key, kind="stable")
-            moves, key = Moves(order, keys), key.take(order)
-        rows = rows.packed(moves)
+            key = key.take(order)
+        rows = rows.packed(order)
         if len(key) >= MANY_ROWS:
             rows, key = self._without_repeats(rows, key)
         self._kept.add(pieces_of(rows, key, first_ms, names, SLICE_ROWS))

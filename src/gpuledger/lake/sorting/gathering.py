@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from gpuledger.lake.sorting.narrow import Narrow, columns_of, constants_of, kind_of
 from gpuledger.native.moving import Blocks
-from gpuledger.native.packing import AS_IS, gathered
+from gpuledger.native.packing import AS_IS, Packing, gathered, unpacked
 
 
 class Sorted(NamedTuple):
@@ -45,21 +45,19 @@ def _gathered(found: Sequence[Narrow], blocks: Blocks) -> Narrow:
     same, names = constants_of(found)
     columns: dict[str, pa.Array] = {}
     for name in names:
-        arrays = columns_of(found, name)
-        if any(array.null_count for array in arrays):
-            columns[name] = _with_nulls([rows.column(name) for rows in found], blocks)
-        else:
-            hows = [rows.packings.get(name, AS_IS) for rows in found]
-            columns[name] = gathered(blocks, arrays, hows, kind_of(name))
+        arrays, hows = columns_of(found, name), [rows.packings.get(name, AS_IS) for rows in found]
+        made = _with_nulls if any(array.null_count for array in arrays) else gathered
+        columns[name] = made(blocks, arrays, hows, kind_of(name))
     return Narrow(same, columns)
 
 
-def _with_nulls(arrays: Sequence[pa.Array], blocks: Blocks) -> pa.Array:
+def _with_nulls(blocks: Blocks, arrays: Sequence[pa.Array], hows: Sequence[Packing], kind: pa.DataType) -> pa.Array:
     """Blocks of arrays in which values may be missing."""
     used = np.unique(blocks.piece)
     low = np.array([blocks.start[blocks.piece == piece].min() for piece in used])
     high = np.array([(blocks.start + blocks.rows)[blocks.piece == piece].max() for piece in used])
-    parts = [arrays[piece].slice(first, last - first) for piece, first, last in zip(used, low, high, strict=True)]
+    ends = zip(used.tolist(), low.tolist(), high.tolist(), strict=True)
+    parts = [unpacked(arrays[piece].slice(first, last - first), hows[piece], kind) for piece, first, last in ends]
     starts = np.zeros(len(arrays), dtype=np.int64)
     starts[used] = np.cumsum(high - low) - (high - low) - low
     return pc.take(pa.concat_arrays(parts), pa.array(blocks.order(starts)), boundscheck=False)

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from gpuledger.lake.batch import as_dictionary, device_name
 from gpuledger.lake.names import Names, label_codes
 from gpuledger.lake.sorting.order import ARRIVAL
-from gpuledger.native.moving import Moves, first_rows, follows
+from gpuledger.native.moving import first_rows, follows
 from gpuledger.native.packing import AS_IS, Packing, packed, unpacked
 from gpuledger.telemetry import schema
 
@@ -53,14 +53,15 @@ class Narrow:
         columns = {name: pc.take(column, rows, boundscheck=False) for name, column in self.columns.items()}
         return Narrow(self.constants, columns, self.packings)
 
-    def packed(self, moves: Moves | None) -> Narrow:
+    def packed(self, order: np.ndarray | None) -> Narrow:
         """The rows in as few bytes as hold them, in another order if any; each column is let go of here on the way."""
         columns, packings = dict[str, pa.Array](), dict[str, Packing]()
+        rows = None if order is None else pa.array(order)
         for name in list(self.columns):
             kept, how = packed(self.columns.pop(name))
             if how != AS_IS or kept.type != kind_of(name):
                 packings[name] = how
-            columns[name] = kept if moves is None else moves.moved(kept)
+            columns[name] = kept if rows is None else pc.take(kept, rows, boundscheck=False)
         return Narrow(self.constants, columns, packings)
 
     def unpacked(self) -> Narrow:
