@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shlex
 import signal
 import subprocess
 import sys
@@ -131,6 +132,18 @@ def test_a_closed_pipe_is_quiet():
         assert process.wait(timeout=HUNG_S) == 141
         assert process.stderr.read() == ""
         process.stderr.close()
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
+def test_closed_streams_change_nothing_but_what_is_seen(tmp_path, closed):
+    program = f"{shlex.quote(sys.executable)} -m gpuledger"
+    for args, code in (
+        (f"synth {tmp_path}/f.csv --gpus 1 --days 1", 0),
+        (f"analyze {tmp_path}/f.csv", 0),
+        ("analyze x", 2),
+    ):
+        done = subprocess.run(f"{program} {args} {closed}", shell=True, check=False, capture_output=True, text=True)
+        assert done.returncode == code, done.stderr
 
 
 def test_ctrl_c_leaves_the_lake_alone(tmp_path):

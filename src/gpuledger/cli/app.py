@@ -145,6 +145,9 @@ root = CommandFolder(
 def run(args: Sequence[str] | None = None) -> int:
     """Run one command line; nothing but an exit code comes out, whatever happened."""
     given = list(sys.argv[1:] if args is None else args)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # the caller closed it: what is said goes nowhere
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
     try:
         if "_GPULEDGER_COMPLETE" in os.environ:
             root.main(given, prog_name="gpuledger")  # the shell asks how a word goes on
