@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import msgspec
 import numpy as np
 import pyarrow as pa
@@ -15,6 +18,17 @@ from gpuledger.lake.sorting.order import ARRIVAL, device_codes
 from gpuledger.lake.sorting.runs import Handed
 
 DAY_MS = 86_400_000
+
+
+@contextmanager
+def _in_small(memory: int, run_rows: int, chunk_rows: int) -> Iterator[None]:
+    """Runs, slices and chunks of few rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sorting, "MEMORY_BYTES", memory)
+        patch.setattr(sorting, "RUN_ROWS", run_rows)
+        patch.setattr(sorting, "CHUNK_ROWS", chunk_rows)
+        patch.setattr(sorting, "SLICE_ROWS", 3)
+        yield
 
 
 def batch(rows: list[tuple[int, str, str | None]]) -> pa.Table:
@@ -36,11 +50,7 @@ _row = st.tuples(st.integers(0, 3 * DAY_MS - 1), st.sampled_from("abcd"), st.sam
 @given(st.lists(_row, min_size=1, max_size=60), st.integers(1, 20), st.integers(1, 12))
 @settings(max_examples=40, deadline=None)
 def test_any_order_in_days_and_devices_in_order_out(tmp_path_factory, memory, rows, run_rows, chunk_rows):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sorting, "MEMORY_BYTES", memory)
-        patch.setattr(sorting, "RUN_ROWS", run_rows)
-        patch.setattr(sorting, "CHUNK_ROWS", chunk_rows)
-        patch.setattr(sorting, "SLICE_ROWS", 3)
+    with _in_small(memory, run_rows, chunk_rows):
         sorter = DaySorter(tmp_path_factory.mktemp("spill"))
         for i in range(0, len(rows), 7):
             sorter.add(batch(rows[i : i + 7]))
@@ -165,11 +175,7 @@ def test_readings_come_out_as_they_went_in(tmp_path_factory, memory, batches, ru
         for row in (row for table in tables for row in table.to_pylist()):
             yield tuple(repr(row.get(name)) for name in ("at_ms", "gpu_uuid", *_reading))
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sorting, "MEMORY_BYTES", memory)
-        patch.setattr(sorting, "RUN_ROWS", run_rows)
-        patch.setattr(sorting, "CHUNK_ROWS", chunk_rows)
-        patch.setattr(sorting, "SLICE_ROWS", 3)
+    with _in_small(memory, run_rows, chunk_rows):
         sorter = DaySorter(tmp_path_factory.mktemp("spill"))
         for table in batches:
             sorter.add(table)
