@@ -111,9 +111,11 @@ def test_in_how_few_bytes(values: list[float | None], kind: pa.DataType, width: 
     assert (kept.type.bit_width, found) == (width, how)
 
 
-@pytest.mark.parametrize("odd", [0.2512, 300.0, 70_000.0, -1.0])
-def test_one_odd_number_among_many_is_not_lost(odd: float) -> None:
-    values = np.full(100_000, 0.25, np.float32)
+@pytest.mark.parametrize("usual", [0.25, 7.0, 300.0])
+@pytest.mark.parametrize("odd", [0.2512, 300.0, 70_000.0, -1.0, -0.0, float("nan"), float("-inf")])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_one_odd_number_among_many_is_not_lost(kind: type[np.floating], odd: float, usual: float) -> None:
+    values = np.full(100_000, usual, kind)
     values[77_777] = odd  # not among the rows that are looked at first
     kept, how = packed(pa.array(values))
-    assert unpacked(kept, how, pa.float32()).to_numpy().tobytes() == values.tobytes()
+    assert unpacked(kept, how, pa.from_numpy_dtype(kind)).to_numpy().tobytes() == values.tobytes()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import repeat
 from pathlib import Path
 
 import msgspec
@@ -119,11 +118,10 @@ def first_of(table: pa.Table) -> Firsts:
         return {}
     batch, wanted = Batch(table), (*schema.counters(), "xid")
     columns = [schema.TIME, *(c for c in wanted if c in table.column_names)]
-    times, *counted = (table[c].take(pa.array(batch.device_starts)).to_pylist() for c in columns)
-    rows = zip(*counted, strict=True) if counted else repeat(())
+    rows = zip(*(table[c].take(pa.array(batch.device_starts)).to_pylist() for c in columns), strict=True)
     return {
-        name: (at_ms, {c: float(value) for c, value in zip(columns[1:], row, strict=True) if value is not None})
-        for name, at_ms, row in zip(batch.devices, times, rows, strict=False)
+        name: (at_ms, {c: float(value) for c, value in zip(columns[1:], counted, strict=True) if value is not None})
+        for name, (at_ms, *counted) in zip(batch.devices, rows, strict=True)
     }
 
 

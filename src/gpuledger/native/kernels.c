@@ -14,7 +14,7 @@
 
 #include "wide.h"
 
-#define VERSION 11
+#define VERSION 12
 
 int32_t gpuledger_version(void) { return VERSION; }
 

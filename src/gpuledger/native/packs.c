@@ -38,11 +38,11 @@ PACK_WHOLE(pack_i64_4, uint32_t)
             double x = (double)values[i] * divide;                                                                     \
             int fine = (x >= 0) & (x <= MOST);                                                                         \
             int32_t kept = (int32_t)rint(fine ? x : 0);                                                                \
-            T back = (T)((double)kept / divide); /* 0 for -0, which is then not the same */                            \
+            T back = (T)((double)kept / divide);                                                                       \
             BITS one, other;                                                                                           \
             memcpy(&one, &back, sizeof one);                                                                           \
             memcpy(&other, &values[i], sizeof other);                                                                  \
-            odd += !(fine & (one == other));                                                                           \
+            odd += !(fine & (one == other) & !signbit(values[i])); /* what is kept of -0 is 0 */                       \
             out[i] = (K)kept;                                                                                          \
         }                                                                                                              \
         return odd;                                                                                                    \

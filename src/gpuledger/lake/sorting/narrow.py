@@ -19,7 +19,7 @@ from gpuledger.lake.batch import as_dictionary, device_name
 from gpuledger.lake.names import Names, label_codes
 from gpuledger.lake.sorting.order import ARRIVAL
 from gpuledger.native.moving import first_rows, follows
-from gpuledger.native.packing import AS_IS, Packing, packed, unpacked
+from gpuledger.native.packing import Packing, packed, unpacked
 from gpuledger.telemetry import schema
 
 SERIES = "_series"
@@ -58,8 +58,9 @@ class Narrow:
         columns, packings = dict[str, pa.Array](), dict[str, Packing]()
         rows = None if order is None else pa.array(order)
         for name in list(self.columns):
+            assert self.columns[name].type == kind_of(name)
             kept, how = packed(self.columns.pop(name))
-            if how != AS_IS or kept.type != kind_of(name):
+            if kept.type != kind_of(name):
                 packings[name] = how
             columns[name] = kept if rows is None else pc.take(kept, rows, boundscheck=False)
         return Narrow(self.constants, columns, packings)
@@ -215,7 +216,8 @@ class Series:
 
 
 def joined(found: Sequence[Narrow]) -> Narrow:
-    """Rows one after the other. What is the same in each but not in all becomes a column again."""
+    """Rows one after the other, none of them packed. What is the same in each but not in all becomes a column again."""
+    assert not any(rows.packings for rows in found)
     if len(found) == 1:
         return found[0]
     same, names = constants_of(found)
