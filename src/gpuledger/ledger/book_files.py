@@ -1,6 +1,6 @@
 """How does a table of the books rest in a file?
 
-Books of a lake are Parquet. Books of files that are looked at once are Arrow streams: these take half the time to write.
+Books of a lake are Parquet. Books of files that are looked at once are Arrow streams, written in half the time.
 """
 
 from __future__ import annotations
