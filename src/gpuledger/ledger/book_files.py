@@ -113,7 +113,8 @@ def _mapped(file: Path) -> Iterator[ipc.RecordBatchStreamReader]:
 
 
 def _some(table: pa.Table, columns: Sequence[str] | None) -> pa.Table:
-    return table if columns is None else table.select([c for c in dict.fromkeys(columns) if c in table.column_names])
+    there = set(table.column_names)
+    return table if columns is None else table.select([c for c in dict.fromkeys(columns) if c in there])
 
 
 def _coded(table: pa.Table, labels: Sequence[str]) -> pa.Table:
