@@ -1,4 +1,4 @@
-"""Do books that last and books that do not hold the same?"""
+"""Do lasting and temporary books hold the same?"""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from gpuledger.ledger.book_files import GROUP_ROWS, LASTING, PASSING, book_groups, read_book, write_small, write_to
+from gpuledger.ledger.book_files import GROUP_ROWS, LASTING, TEMPORARY, book_groups, read_book, write_small, write_to
 
 PIECES = [
     pa.table({"gpu_uuid": pa.array(["a", "a", "b"]).dictionary_encode(), "kind": ["x", "y", None], "ms": [1, 2, None]}),
@@ -22,7 +22,7 @@ WHOLE = [
 ]
 
 
-@pytest.fixture(params=[LASTING, PASSING])
+@pytest.fixture(params=[LASTING, TEMPORARY])
 def file(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """Of one kind or the other, with two groups of rows whose labels differ."""
     found = tmp_path / f"book{request.param}"
@@ -53,7 +53,7 @@ def test_groups_are_read_one_by_one(file: Path) -> None:
     assert [v for group in found for v in group["gpu_uuid"].to_pylist()] == [row["gpu_uuid"] for row in WHOLE]
 
 
-@pytest.mark.parametrize("kind", [LASTING, PASSING])
+@pytest.mark.parametrize("kind", [LASTING, TEMPORARY])
 @pytest.mark.parametrize("rows", [0, 1, GROUP_ROWS + 1])
 def test_a_table_written_at_once(tmp_path: Path, kind: str, rows: int) -> None:
     table = pa.table({"hour_ms": pa.array(range(rows), pa.int64())})

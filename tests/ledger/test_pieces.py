@@ -19,7 +19,7 @@ from gpuledger.efficiency.build import efficiency_statement
 from gpuledger.efficiency.statement import to_json
 from gpuledger.lake.engines import choosing
 from gpuledger.lake.layout import Lake
-from gpuledger.ledger.book_files import PASSING
+from gpuledger.ledger.book_files import TEMPORARY
 from gpuledger.ledger.day_writer import DayWriter
 from gpuledger.ledger.posting import empty_tables
 from gpuledger.ledger.read import shares
@@ -88,7 +88,7 @@ def test_pieces_and_shares_change_no_digit(tmp_path: Path, fleet: Path, shared_o
         start = int(np.datetime64(first, "ms").astype(np.int64))
         window = Scope(start + 5 * MS_PER_HOUR, start + 50 * MS_PER_HOUR + 1_000_000)
         found.append([to_json(efficiency_statement(lake, scope)) for scope in (Scope(), window)])
-        assert len(list(lake.ledger_dir.glob(f"{first}/*.lines{PASSING}"))) >= several
+        assert len(list(lake.ledger_dir.glob(f"{first}/*.lines{TEMPORARY}"))) >= several
     assert all(one == found[0] for one in found)
 
 

@@ -1,6 +1,6 @@
 """How does a table of the books rest in a file?
 
-Books of a lake are Parquet. Books of files that are looked at once are Arrow streams, written in half the time.
+Books of a lake are Parquet. The temporary books of `analyze FILE` are Arrow streams, written in half the time.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pyarrow import ipc
 
 from gpuledger.lake.parquet_files import ParquetFileWriter, write_parquet
 
-LASTING, PASSING = ".parquet", ".arrow"
+LASTING, TEMPORARY = ".parquet", ".arrow"
 # Rows of a group: enough to be read at once, few enough to be held.
 GROUP_ROWS = 1 << 15
 _SMALL = 1 << 18  # bytes: read as a whole; Arrow would ask for each column by itself
@@ -71,12 +71,12 @@ class _Stream:
 
 def write_to(file: Path, schema: pa.Schema, *, noted: Sequence[str] = ()) -> Writer:
     """A writer of one table; its name says how. `noted`: columns whose least and greatest value readers look for."""
-    return _Stream(file, schema) if file.suffix == PASSING else _Parquet(file, schema, noted=noted)
+    return _Stream(file, schema) if file.suffix == TEMPORARY else _Parquet(file, schema, noted=noted)
 
 
 def write_small(file: Path, table: pa.Table) -> None:
     """Write a table of few rows at once."""
-    if file.suffix == PASSING:
+    if file.suffix == TEMPORARY:
         writer = write_to(file, table.schema)
         writer.write_table(table)
         writer.close()
@@ -86,7 +86,7 @@ def write_small(file: Path, table: pa.Table) -> None:
 
 def read_book(file: Path, columns: Sequence[str] | None = None, labels: Sequence[str] = ()) -> pa.Table:
     """A table, or those of its columns that it has; `labels` are coded by dictionaries, other texts are plain."""
-    if file.suffix == PASSING:
+    if file.suffix == TEMPORARY:
         with _mapped(file) as stream:
             return _coded(_some(stream.read_all(), columns), labels)
     with _opened(file, labels) as part:
@@ -95,7 +95,7 @@ def read_book(file: Path, columns: Sequence[str] | None = None, labels: Sequence
 
 def book_groups(file: Path, columns: Sequence[str], labels: Sequence[str] = ()) -> Iterator[pa.Table]:
     """The same a group of rows at a time."""
-    if file.suffix == PASSING:
+    if file.suffix == TEMPORARY:
         with _mapped(file) as stream:
             for batch in stream:
                 yield _coded(_some(pa.Table.from_batches([batch]), columns), labels)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpuledger.ledger import fleet_hours, gpu_hours, lines
-from gpuledger.ledger.book_files import GROUP_ROWS, LASTING, PASSING, Writer, write_small, write_to
+from gpuledger.ledger.book_files import GROUP_ROWS, LASTING, TEMPORARY, Writer, write_small, write_to
 from gpuledger.ledger.daily import fold_days
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class DayWriter:
         """
         self._without, self._store, own = without, ledger.lake.store, secrets.token_hex(8)
         self._lasting, self._left_out = lasting, left_out
-        kind = LASTING if lasting else PASSING
+        kind = LASTING if lasting else TEMPORARY
         self._places = {name: ledger.file(day, generation, name, piece, kind) for name in (*_WRITTEN, HOURS)}
         # Written aside: where a task runs twice, each has files of its own, and the last to be whole stays.
         asides = {name: self._store.aside(place) for name, place in self._places.items()}

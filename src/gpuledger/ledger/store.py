@@ -24,7 +24,7 @@ from gpuledger.lake.layout import Lake, Manifest
 from gpuledger.lake.manifest import is_day
 from gpuledger.lake.parts import devices_of
 from gpuledger.ledger import lines
-from gpuledger.ledger.book_files import LASTING, PASSING, read_book
+from gpuledger.ledger.book_files import LASTING, TEMPORARY, read_book
 from gpuledger.ledger.day_writer import ASIDE, DayWriter
 from gpuledger.ledger.jobs.counts import JoinCounts
 
@@ -37,8 +37,8 @@ GRACE_S = 600
 class PostedDay(msgspec.Struct, frozen=True):
     """One day of the books: the parts it rests on (its own and the next day's), its counts, its rules.
 
-    `jobs`: the fingerprint of the job tables it was posted with; `joined`: what they said of its samples; `passing`:
-    whether its files are of books that do not last.
+    `jobs`: the fingerprint of the job tables it was posted with; `joined`: what they said of its samples; `temporary`:
+    whether its files are deleted once a statement is made.
     """
 
     day: str
@@ -56,7 +56,7 @@ class PostedDay(msgspec.Struct, frozen=True):
     jobs: str = ""
     joined: JoinCounts | None = None
     by_gpu: bool = False
-    passing: bool = False
+    temporary: bool = False
 
     def written(self, pieces: int) -> PostedDay:
         """The day with its files as `DayWriter` writes them, in a number of pieces."""
@@ -120,7 +120,7 @@ class Ledger:
 
     def places(self, posted: PostedDay, table: str) -> list[Path]:
         """Where the files of one table of one day are."""
-        kind = PASSING if posted.passing else LASTING
+        kind = TEMPORARY if posted.temporary else LASTING
         return [self.file(posted.day, posted.generation, table, piece, kind) for piece in range(posted.pieces)]
 
     def gather(self, wanted: Iterable[tuple[PostedDay, str]]) -> None:

@@ -273,7 +273,7 @@ def _commit(lake: Lake, limits: Thresholds, early: Sequence[SharePosted], late: 
     for day, done in days:
         samples, conflicts = sum(d.samples[day] for d in done), sum(d.conflicts.get(day, 0) for d in done)
         noted = PostedDay(
-            utc_day(day * MS_PER_DAY), 1, (), (), samples, conflicts, rules, samples_kept=False, passing=True
+            utc_day(day * MS_PER_DAY), 1, (), (), samples, conflicts, rules, samples_kept=False, temporary=True
         )
         posted.append(noted.written(len(done)))
     ledger.commit(*posted)

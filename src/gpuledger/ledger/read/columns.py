@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuledger.lake.names import Names, present
-from gpuledger.ledger.book_files import PASSING, book_groups, read_book
+from gpuledger.ledger.book_files import TEMPORARY, book_groups, read_book
 from gpuledger.ledger.lines import BEFORE, KNOWN, OBSERVED
 from gpuledger.ledger.read.adding import some
 from gpuledger.units import PPM
@@ -58,7 +58,7 @@ def read_files(files: Iterable[str], wanted: Wanted) -> Iterator[tuple[str, Rows
         waiting, pool = deque[tuple[str, Callable[[], _Read]]](), None
         for file in files:
             read: Callable[[], _Read] = partial(_read, file, wanted)
-            if not file.endswith(PASSING) and Path(file).stat().st_size >= _SMALL:
+            if not file.endswith(TEMPORARY) and Path(file).stat().st_size >= _SMALL:
                 pool = pool or stack.enter_context(_readers())
                 read = pool.submit(read).result
             waiting.append((file, read))
