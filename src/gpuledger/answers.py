@@ -10,6 +10,7 @@ import importlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from gpuledger.arguments import takes
 from gpuledger.errors import InputError, MissingExtra, UnknownName
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class Rows:
             raise MissingExtra("data frames", "pandas") from error
         return self._table.to_pandas()
 
+    @takes()
     def relation(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
         """As a DuckDB relation, to filter, join and aggregate with SQL."""
         import duckdb
@@ -60,15 +62,17 @@ class Rows:
 class Answer(Generic[S]):
     """A statement that shows itself; its own attributes are the statement's."""
 
-    def __init__(self, statement: S, **document: Any) -> None:
+    def __init__(self, statement: S, *, limits: Any = None) -> None:
+        """`limits`: those of an efficiency statement, which its document names."""
         self.statement = statement
-        self._given = document
+        self._given = {} if limits is None else {"limits": limits}
         self._made: Any = None
 
     def to_dict(self) -> dict[str, Any]:
         """Every figure, as the JSON of the command line has it."""
         return dict(self._document().data())
 
+    @takes()
     def to_html(self, charts: bool = True) -> str:
         """The whole page; with `charts` only where they can be drawn."""
         return str(_renderer("html").render_html(self._document(), None if charts and _can_draw() else {}))
@@ -77,6 +81,7 @@ class Answer(Generic[S]):
         """The whole document as Markdown."""
         return str(_renderer("markdown").render_markdown(self._document()))
 
+    @takes()
     def save(self, folder: str | Path, charts: bool = True) -> dict[str, Path]:
         """Write the page, its Markdown, JSON and CSV versions and the charts into a folder; name to path.
 
@@ -95,6 +100,7 @@ class Answer(Generic[S]):
         found = self.to_dict()
         return [name for name, rows in found.items() if isinstance(rows, list) and rows and isinstance(rows[0], dict)]
 
+    @takes()
     def table(self, name: str) -> Rows:
         """One of its tables, such as by_gpu; nested figures become columns named a.b."""
         import pyarrow as pa
@@ -105,6 +111,7 @@ class Answer(Generic[S]):
         columns = list(dict.fromkeys(column for row in rows for column in row))
         return Rows(name, pa.table({c: _column([row.get(c) for row in rows]) for c in columns}))
 
+    @takes()
     def df(self, name: str) -> pd.DataFrame:
         """One of its tables as a pandas data frame."""
         return self.table(name).df()
@@ -114,6 +121,7 @@ class Answer(Generic[S]):
         """The names of its charts, for `chart`."""
         return [block.name for block in self._document().blocks() if block.kind == "chart"]
 
+    @takes()
     def chart(self, name: str, theme: str = "light") -> Any:
         """One of its charts as an Altair chart, which a notebook shows."""
         found = {block.name: block for block in self._document().blocks() if block.kind == "chart"}

@@ -25,7 +25,7 @@ from gpuledger.lake.engines.choosing import on_its_engine
 from gpuledger.lake.intake import Intake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import Window, scope_of
-from gpuledger.times import today
+from gpuledger.times import Instant, Length, today
 
 if TYPE_CHECKING:
     from gpuledger.advice.asking import Asked
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from gpuledger.catalog.thresholds import Thresholds
     from gpuledger.cost.month_budget import MonthBudget
     from gpuledger.efficiency.statement import EfficiencyStatement
+    from gpuledger.lake.layout import Lake
     from gpuledger.plan.move.statement import LakePlan
     from gpuledger.plan.move.target import TargetPlan
 
@@ -46,7 +47,7 @@ File = str | Path
 class OpenLake(Intake):
     """A lake and its ledger; new samples are posted before a statement is made."""
 
-    @takes(achievable="text", thresholds="file", by="text")
+    @takes(Window, achievable="text", thresholds="file", by="word")
     @on_its_engine
     def analyze(
         self,
@@ -77,12 +78,16 @@ class OpenLake(Intake):
         )
         return Answer(made, limits=limits)
 
-    @takes(inventory="files", instance="text", region="text", teams="file", limits="file", by="text")
+    @takes(
+        Window, inventory="files", instance="word", region="word", teams="file", limits="file", previous="flag",
+        by="word",
+    )  # fmt: skip
     @on_its_engine
     def audit(
         self,
         *,
         prices: Prices = None,
+        price: Prices = None,
         inventory: File | Sequence[File] | None = None,
         instance: str | None = None,
         region: str | None = None,
@@ -95,7 +100,7 @@ class OpenLake(Intake):
     ) -> Answer[AuditStatement]:
         """The cost audit: what it cost, what of it was wasted, what to change first.
 
-        `prices`: dollars per GPU-hour, for all GPUs or by name; without it those of the inventory, of the
+        `prices`, or `price`: dollars per GPU-hour, for all GPUs or by name; without it those of the inventory, of the
         settings, else market prices. `inventory`: one file or several, of any kind the command takes. Teams and
         budgets of the settings apply too. `by`: break the bill down by cluster, namespace, team, user, account, job
         or pod; the rows are `.statement.cost.by_asked`.
@@ -103,28 +108,29 @@ class OpenLake(Intake):
         from gpuledger.advice.asking import audit as audit_of
 
         terms = self._asked(
-            price=prices, inventory=inventory, instance=instance, region=region, teams=teams, limits=limits,
-            usd_per_kwh=usd_per_kwh, previous=previous, by=by,
+            price=price, prices=prices, inventory=inventory, instance=instance, region=region, teams=teams,
+            limits=limits, usd_per_kwh=usd_per_kwh, previous=previous, by=by,
         )  # fmt: skip
         return Answer(audit_of(self.lake, scope_of(self.lake, **window), terms))
 
-    @takes(inventory="files")
+    @takes(Window, inventory="files")
     @on_its_engine
     def give_back(
         self,
         n: int = 10,
         *,
         prices: Prices = None,
+        price: Prices = None,
         inventory: File | Sequence[File] | None = None,
         **window: Unpack[Window],
     ) -> Answer[GiveBack]:
         """The `n` GPUs to give back first, with dollars, since when and the evidence; arguments as for `audit`."""
         from gpuledger.advice.give_back import give_back
 
-        terms = self._asked(price=prices, inventory=inventory)
+        terms = self._asked(price=price, prices=prices, inventory=inventory)
         return Answer(give_back(self.lake, scope_of(self.lake, **window), terms, n))
 
-    @takes(month="text", inventory="files", teams="file")
+    @takes(month="word", inventory="files", teams="file")
     @on_its_engine
     def budget(
         self,
@@ -132,6 +138,7 @@ class OpenLake(Intake):
         *,
         month: str | None = None,
         prices: Prices = None,
+        price: Prices = None,
         inventory: File | Sequence[File] | None = None,
         teams: File | None = None,
     ) -> Answer[MonthBudget]:
@@ -142,25 +149,36 @@ class OpenLake(Intake):
         from gpuledger.cost.month_budget import budgets_of, month_budget
         from gpuledger.cost.user_settings import set_budgets
 
-        terms = self._asked(price=prices, inventory=inventory, teams=teams)
+        terms = self._asked(price=price, prices=prices, inventory=inventory, teams=teams)
         budgets = set_budgets() if budget is None else budgets_of(budget)
         return Answer(month_budget(self.lake, budgets, month, **terms.terms))
 
-    @takes(inventory="files")
+    @takes(Window, inventory="files")
     @on_its_engine
     def change(
-        self, *, prices: Prices = None, inventory: File | Sequence[File] | None = None, **window: Unpack[Window]
+        self,
+        *,
+        prices: Prices = None,
+        price: Prices = None,
+        inventory: File | Sequence[File] | None = None,
+        **window: Unpack[Window],
     ) -> Answer[Change]:
         """The last seven days, or the window, against the period before it; arguments as for `audit`."""
         from gpuledger.advice.change import change
 
-        terms = self._asked(price=prices, inventory=inventory)
+        terms = self._asked(price=price, prices=prices, inventory=inventory)
         return Answer(change(self.lake, scope_of(self.lake, **window), terms))
 
-    @takes(instance="text", region="text")
+    @takes(Window, instance="word", region="word")
     @on_its_engine
     def anomalies(
-        self, *, prices: Prices = None, instance: str | None = None, region: str | None = None, **window: Unpack[Window]
+        self,
+        *,
+        prices: Prices = None,
+        price: Prices = None,
+        instance: str | None = None,
+        region: str | None = None,
+        **window: Unpack[Window],
     ) -> Answer[AnomalyStatement]:
         """The GPUs that do worse than their own past or than peers on the same work, since when, and at what cost.
 
@@ -169,16 +187,17 @@ class OpenLake(Intake):
         from gpuledger.advice.asking import paying
         from gpuledger.anomalies.build import anomaly_statement
 
-        terms = paying(self.lake.root, price=prices, instance=instance, region=region)
+        terms = paying(self.lake.root, price=price, prices=prices, instance=instance, region=region)
         limits = self._posted(None)
         return Answer(anomaly_statement(self.lake, scope_of(self.lake, **window), thresholds=limits, **terms))
 
-    @takes(inventory="files", clouds="texts", to="text")
+    @takes(Window, inventory="files", clouds="texts", to="word")
     @on_its_engine
     def moves(
         self,
         *,
         prices: Prices = None,
+        price: Prices = None,
         inventory: File | Sequence[File] | None = None,
         clouds: Sequence[str] = (),
         to: str | None = None,
@@ -192,7 +211,7 @@ class OpenLake(Intake):
         from gpuledger.plan.move.build import migrate_from_lake
         from gpuledger.plan.move.target import migrate_to
 
-        terms = paying(self.lake.root, price=prices, inventory=inventory)
+        terms = paying(self.lake.root, price=price, prices=prices, inventory=inventory)
         self._posted(None)
         scope = scope_of(self.lake, **window)
         if to is not None:
@@ -205,6 +224,7 @@ class OpenLake(Intake):
 
         return record(lake=self.lake.root, **given)
 
+    @takes(Window)
     def samples(self, **window: Unpack[Window]) -> Rows:
         """The samples of a window and of some owners, as they were imported."""
         import pyarrow as pa
@@ -221,6 +241,7 @@ class OpenLake(Intake):
                 table = table.filter(pc.is_in(table[column].cast(pa.string()), pa.array(names, pa.string())))
         return Rows("samples", table)
 
+    @takes(Window)
     @on_its_engine
     def lines(self, **window: Unpack[Window]) -> Rows:
         """The lines of the ledger: one per device, hour, owner and state."""
@@ -238,13 +259,22 @@ class OpenLake(Intake):
         self._posted(None)
         return terms
 
-    def _posted(self, thresholds: File | None) -> Thresholds:
+    @takes()
+    @on_its_engine
+    def posted(self, limits: Thresholds | None = None) -> Lake:
+        """The lake with new samples posted; calls such as `gpuledger.cost_report` ask for it themselves."""
         from gpuledger.catalog.thresholds import load_thresholds
         from gpuledger.ledger.engine import post_lake
 
         self.lake.require()
+        post_lake(self.lake, limits or load_thresholds())
+        return self.lake
+
+    def _posted(self, thresholds: File | None) -> Thresholds:
+        from gpuledger.catalog.thresholds import load_thresholds
+
         limits = load_thresholds(Path(thresholds) if thresholds else None)
-        post_lake(self.lake, limits)
+        self.posted(limits)
         return limits
 
     def __repr__(self) -> str:
@@ -260,7 +290,7 @@ class ReadFiles(OpenLake):
     """Files to ask without a lake of your own: everything an open lake answers, until this is let go.
 
     `jobs`: tables of who held which GPU when; `jobs_tz`: the zone of their times, where these have none. `engine`: as
-    for `gpuledger.open`.
+    for `gpuledger.open`. What else there is, `ingest` describes.
     """
 
     @takes(jobs="files", jobs_tz="text", engine="text")
@@ -270,12 +300,17 @@ class ReadFiles(OpenLake):
         jobs: File | Sequence[File] = (),
         jobs_tz: str | None = None,
         engine: str | None = None,
-        **said: Any,
+        tz: str = "UTC",
+        mapping: File | None = None,
+        at: Instant | None = None,
+        every: Length | None = None,
+        host: str | None = None,
+        gpu_model: str | None = None,
     ) -> None:
         folder = tempfile.mkdtemp(prefix="gpuledger-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         super().__init__(folder, engine)
-        self.found = self.ingest(*data, **said)
+        self.found = self.ingest(*data, tz=tz, mapping=mapping, at=at, every=every, host=host, gpu_model=gpu_model)
         if jobs:
             self.jobs(*([jobs] if isinstance(jobs, str | Path) else jobs), tz=jobs_tz)
 
@@ -283,6 +318,7 @@ class ReadFiles(OpenLake):
         return f"<gpuledger files: {self.found.rows_added:,} samples of {self.found.files} files; .analyze(), .audit()>"
 
 
+@takes()
 def open_lake(root: File = "gpuledger-data", *, engine: str | None = None) -> OpenLake:
     """Open a lake; opening touches nothing, the first import makes it.
 

@@ -7,6 +7,7 @@
     │   │   └── NotSaid       2    a file that lacks what only the user can say
     │   ├── NothingFound      2    a window or filter that holds no data
     │   ├── UnknownName       2    a name that is not registered; suggests the nearest
+    │   │   └── UnknownArgument  2  a keyword that a Python call does not take; a TypeError too
     │   ├── FactError         2    a catalog or config file breaks its own rules
     │   └── ServerFault       2    a server does not answer, or not with what was asked for
     ├── LakeError             2    the lake on disk cannot be read or written
@@ -84,6 +85,13 @@ class UnknownName(InputError):
         hint = f"did you mean {' or '.join(close)}?" if close else f"known: {_listed(names)}"
         super().__init__(f"no {kind} is called {name!r}", hint=hint)
         self.kind, self.name, self.nearest = kind, name, close
+
+
+class UnknownArgument(UnknownName, TypeError):
+    """A keyword that a Python call does not take."""
+
+    def __init__(self, call: str, name: str, known: Iterable[str]) -> None:
+        super().__init__(f"argument of {call}()", name, known)
 
 
 def _listed(names: Sequence[str], most: int = 24) -> str:

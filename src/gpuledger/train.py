@@ -11,7 +11,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpuledger.arguments import takes
+
 if TYPE_CHECKING:
+    from gpuledger.lake.layout import AnyLake
     from gpuledger.training.job import TrainingJob
     from gpuledger.training.meter.meter import Meter, metered
 
@@ -19,6 +22,7 @@ USUAL_SEQUENCE = 4096
 __all__ = ["Meter", "metered", "mfu", "tune"]
 
 
+@takes()
 def mfu(
     model: str | Path,
     gpu: str,
@@ -29,7 +33,7 @@ def mfu(
     precision: str = "bf16",
     sequence: int | None = None,
     recompute: bool = False,
-    lake: str | Path | None = None,
+    lake: AnyLake | None = None,
 ) -> Mapping[str, Any]:
     """Model FLOPs utilization (MFU) of a training run, from the rate in its log.
 
@@ -40,7 +44,7 @@ def mfu(
     from gpuledger.catalog.models.configs import model_from_config
     from gpuledger.efficiency.calibration_files import read_boards
     from gpuledger.errors import InputError
-    from gpuledger.lake.layout import Lake
+    from gpuledger.lake.layout import lake_of
     from gpuledger.training.mfu import count_for, rate_for, sequence_for, training_utilization
     from gpuledger.units import Unknown
 
@@ -50,13 +54,14 @@ def mfu(
     tokens, assumed = sequence_for(made, sequence, USUAL_SEQUENCE)
     found = training_utilization(
         made, card, rate, count=count_for(count), precision=precision, sequence=tokens, recompute=recompute,
-        boards=read_boards(Lake(lake)) if lake is not None else (), assumed=assumed,
+        boards=read_boards(lake_of(lake)) if lake is not None else (), assumed=assumed,
     )  # fmt: skip
     if isinstance(found, Unknown):
         raise InputError(f"{made.name}: {found.why}", hint="give a model the formulas know: gpuledger catalog models")
     return found
 
 
+@takes()
 def tune(job: TrainingJob, *, budget_s: float = 300.0, only: Sequence[str] = ()) -> Mapping[str, Any]:
     """The fastest settings for a training job, each gain with its interval."""
     from gpuledger.cost.pricing import PriceChoice, price_for

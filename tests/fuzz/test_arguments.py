@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import gpuledger
@@ -57,6 +58,20 @@ def test_opening_and_pulling(value, tmp_path):
 def test_a_price_that_is_not_a_number_is_refused(files):
     with pytest.raises(InputError, match="not a price"):
         files.audit(usd_per_kwh=float("nan"))
+
+
+def test_what_is_empty_or_no_yes_or_no_is_not_taken_as_nothing_given(files):
+    table = pa.table({"host": ["n1"]}).to_pandas()
+    wrong = [
+        {"previous": "no"}, {"previous": 1}, {"inventory": []}, {"inventory": ""}, {"inventory": [""]}, {"prices": {}},
+        {"instance": ""}, {"region": " "}, {"by": ""}, {"inventory": table}, {"usd_per_kwh": -1},
+    ]  # fmt: skip
+    for given in wrong:
+        with pytest.raises(InputError) as caught:
+            files.audit(**given)
+        assert caught.value.hint, given
+    with pytest.raises(InputError, match="n=True is not a number of GPUs"):
+        files.give_back(True)
 
 
 def test_paths_and_lists_of_them_are_taken():

@@ -10,7 +10,8 @@ from typing import cast
 from gpuledger.advice.build import audit_statement
 from gpuledger.advice.limits import Limits, load_limits
 from gpuledger.advice.statement import AuditStatement
-from gpuledger.cost.build import Money, Paying, Terms, money_of, prices_of
+from gpuledger.arguments import one_of
+from gpuledger.cost.build import Money, Paying, Terms, energy_price, prices_of
 from gpuledger.cost.inventories.settling import Given, stock_of
 from gpuledger.cost.inventory import Inventory
 from gpuledger.cost.pricing import PriceChoice, load_own
@@ -43,12 +44,13 @@ def paying(
     lake: File,
     *,
     price: Money | Mapping[str, Money] | None = None,
+    prices: Money | Mapping[str, Money] | None = None,
     instance: str | None = None,
     region: str | None = None,
     inventory: Given | None = None,
 ) -> Paying:
     """What is paid now: the inventory, prices as given or as set, and the user's own rates; unknown names fail here."""
-    given, own = prices_of(price), load_own(lake)
+    given, own = prices_of(one_of(price=price, prices=prices)), load_own(lake)
     chosen = PriceChoice(given if instance else with_set_prices(given), instance, region, own)
     stock = inventory if isinstance(inventory, Inventory) else stock_of(inventory) if inventory else None
     return Paying(inventory=stock, price=chosen.price, instance=instance, region=region, own=own)
@@ -58,6 +60,7 @@ def asked(
     lake: File,
     *,
     price: Money | Mapping[str, Money] | None = None,
+    prices: Money | Mapping[str, Money] | None = None,
     instance: str | None = None,
     region: str | None = None,
     inventory: Given | None = None,
@@ -69,12 +72,13 @@ def asked(
     dash: str = "",
 ) -> Asked:
     """The arguments, checked, with the settings for what is not given. `dash`: what precedes their names in words."""
+    price = one_of(price=price, prices=prices)
     if price is not None and instance:
         words = f"{dash}price and {dash}instance both say what a GPU-hour costs"
         raise InputError(words, hint="give one of them")
     terms = cast("Terms", paying(lake, price=price, instance=instance, region=region, inventory=inventory))
     terms["teams"] = load_config(Path(teams)) if teams else set_teams()
-    terms["usd_per_kwh"] = None if usd_per_kwh is None else money_of(usd_per_kwh)
+    terms["usd_per_kwh"] = None if usd_per_kwh is None else energy_price(usd_per_kwh)
     terms["previous"] = previous
     terms["by"] = None if by is None else dimension(by)
     named = f"{dash}instance" if instance else "[prices]" if price is None else f"{dash}price"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from pathlib import Path
 from typing import Unpack
 
 from gpuledger.advice.case import Case
@@ -18,6 +17,7 @@ from gpuledger.advice.recommend import headline, recommend, unrated_note
 from gpuledger.advice.statement import AuditStatement, ClassPart, GroupBehaviour, RoiPriced
 from gpuledger.advice.stretches import StretchReader
 from gpuledger.advice.totals import Scale, combine_cases, roi_priced, total, with_quarter
+from gpuledger.arguments import takes
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import Terms, statement_and_bill
 from gpuledger.cost.charges import grouped
@@ -26,21 +26,22 @@ from gpuledger.cost.projections import months_of
 from gpuledger.cost.statement import CostStatement, unpriced_names
 from gpuledger.efficiency.statement import NotKnown
 from gpuledger.lake.counted import read_counted
-from gpuledger.lake.layout import Lake
+from gpuledger.lake.layout import AnyLake, Lake, posted_lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.physics.behavior import NOT_KNOWN
 from gpuledger.settings import changed
 from gpuledger.units import Unknown
 
 
+@takes(Terms)
 def audit_statement(
-    lake: Lake | str | Path, scope: Scope | None = None, *, thresholds: Limits | None = None, **terms: Unpack[Terms]
+    lake: AnyLake, scope: Scope | None = None, *, thresholds: Limits | None = None, **terms: Unpack[Terms]
 ) -> AuditStatement:
     """Cost, behavior and advice of one window; the ledger must be posted.
 
     `thresholds`: where advice applies. Other keywords: see `gpuledger.cost.build.Terms`.
     """
-    books, wanted = lake if isinstance(lake, Lake) else Lake(lake), scope or Scope()
+    books, wanted = posted_lake(lake), scope or Scope()
     given, per_kwh = terms.get("inventory"), terms.get("usd_per_kwh")
     terms["inventory"] = stock = inventory_of(books, given)
     limits, rules = thresholds or load_limits(), load_thresholds()

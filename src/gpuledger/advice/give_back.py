@@ -77,11 +77,12 @@ def give_back(lake: Lake, scope: Scope, asked: Asked, n: int = 10) -> GiveBack:
     """The `n` GPUs to give back first; the ledger must be posted. A GPU with time of an owner in scope is judged over
     the time of all of its owners."""
     try:
-        n = index(n)
+        whole = None if isinstance(n, bool) else index(n)
     except TypeError:
-        raise InputError(f"n={n!r} is not a number of GPUs", hint="give a whole number, 1 or more") from None
-    if n < 1:
-        raise InputError(f"n={n} is not a number of GPUs", hint="give 1 or more")
+        whole = None
+    if whole is None or whole < 1:
+        raise InputError(f"n={n!r} is not a number of GPUs", hint="give a whole number, 1 or more")
+    n = whole
     everyone = replace(scope, clusters=(), namespaces=(), owners=())
     cost, bill = statement_and_bill(lake, everyone, **(asked.terms | {"calibration": load_calibration(lake)}))
     found = read_stretches(lake, everyone, asked.limits, load_thresholds())

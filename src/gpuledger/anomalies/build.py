@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 from functools import cache
-from pathlib import Path
 from typing import Unpack
 
 import numpy as np
@@ -19,11 +18,12 @@ from gpuledger.anomalies.peers import Compared, compare
 from gpuledger.anomalies.reading import Hours, read_hours
 from gpuledger.anomalies.signals import Rules, SignalName, rules
 from gpuledger.anomalies.statement import AnomalyStatement, Dollars, Finding, NotJudged, Reason, Smallest
+from gpuledger.arguments import takes
 from gpuledger.catalog.thresholds import Thresholds
-from gpuledger.cost.build import Paying, prices_of
-from gpuledger.cost.pricing import Price, PriceChoice, price_for
+from gpuledger.cost.build import Paying, choice_of
+from gpuledger.cost.pricing import Price, price_for
 from gpuledger.efficiency.naming import name_of
-from gpuledger.lake.layout import Lake
+from gpuledger.lake.layout import AnyLake, posted_lake
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import end_ms
@@ -33,8 +33,9 @@ _NAMING: tuple[SignalName, ...] = ("clock", "work", "heat")
 _NONE = Dollars(Decimal(0), Decimal(0), Decimal(0))
 
 
+@takes(Paying)
 def anomaly_statement(
-    lake: Lake | str | Path,
+    lake: AnyLake,
     scope: Scope | None = None,
     *,
     thresholds: Thresholds | None = None,
@@ -43,12 +44,10 @@ def anomaly_statement(
 ) -> AnomalyStatement:
     """The GPUs in scope that do worse; the ledger must be posted. `paying`: prices, as for the audit."""
     kept, found = limits or rules(), scope or Scope()
-    own = lake if isinstance(lake, Lake) else Lake(lake)
+    own = posted_lake(lake)
     books = Books(own, found, thresholds)
     hours = read_hours(books, kept)
-    choice = PriceChoice(
-        prices_of(paying.get("price")), paying.get("instance"), paying.get("region"), tuple(paying.get("own", ()))
-    )
+    choice = choice_of(paying)
 
     @cache
     def price_of(model: str | None) -> Price | Unknown:

@@ -12,6 +12,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import msgspec
 
 from gpuledger import bounds
+from gpuledger.arguments import takes
 from gpuledger.errors import FactError, FileFault, UnknownName, map_os_error, nearest
 from gpuledger.settings import NESTED, convert, data_dir, parse_toml, read_toml
 from gpuledger.units import Unknown
@@ -97,10 +98,12 @@ class Catalog(Generic[E]):
         self._kind, self._folder, self._read, self._twice, self._more = kind, folder, read, twice, more
         self._loaded: dict[Path | None, tuple[Mapping[str, E], Mapping[str, E]]] = {}
 
+    @takes()
     def load(self, extra_dir: Path | None = None) -> Mapping[str, E]:
         """All entries by name; a file in `extra_dir` adds entries, or replaces shipped ones of the same name."""
         return self._both(extra_dir)[0]
 
+    @takes()
     def find(self, name: str, extra_dir: Path | None = None) -> E | Unknown:
         """The entry with exactly this name or alias (case and outer blanks aside), never a part of one."""
         found = self._both(extra_dir)[1].get(fold(name))
@@ -109,6 +112,7 @@ class Catalog(Generic[E]):
             return Unknown(f"{name!r} is not in the catalog; nearest: {near}")
         return found
 
+    @takes()
     def get(self, name: str, extra_dir: Path | None = None) -> E:
         """As `find`, for a name a person typed: an error with names to try instead where there is none."""
         found = self.find(name, extra_dir)

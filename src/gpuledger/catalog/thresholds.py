@@ -8,6 +8,7 @@ from typing import Annotated
 
 import msgspec
 
+from gpuledger.arguments import takes
 from gpuledger.errors import FactError
 from gpuledger.settings import Layer
 
@@ -96,6 +97,7 @@ class Thresholds(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 LAYER = Layer("classes", Thresholds, "gpuledger.catalog", "thresholds.toml", home="classes")
 
 
+@takes()
 def load_thresholds(path: Path | None = None) -> Thresholds:
     """The limits in force: the shipped ones with the user's own where there are any, of `path` where it is given."""
     limits = LAYER.load(path)

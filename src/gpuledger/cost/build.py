@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from pathlib import Path
 from typing import TypedDict, Unpack
 
+from gpuledger.arguments import one_of, takes
 from gpuledger.catalog.prices import source
 from gpuledger.catalog.prices.offers import Offer
 from gpuledger.cost import figures
@@ -27,7 +27,7 @@ from gpuledger.cost.rating import Along
 from gpuledger.cost.statement import ALWAYS, NOT_ASKED, WASTE, Bucket, CostRow, CostStatement
 from gpuledger.cost.teams import Config
 from gpuledger.errors import InputError
-from gpuledger.lake.layout import Lake
+from gpuledger.lake.layout import AnyLake, Lake, posted_lake
 from gpuledger.ledger.jobs.counts import words_of
 from gpuledger.ledger.read.doubts import doubts
 from gpuledger.ledger.read.owners import By, dimension, named_by, space_name
@@ -70,10 +70,12 @@ class CostReport:
 
 
 class Paying(TypedDict, total=False):
-    """What is paid for, and at which prices. `own`: the user's rates, used before list prices."""
+    """What is paid for, and at which prices. `price` and `prices` are the same; `own`: the user's rates, used before
+    list prices."""
 
     inventory: Given | None
     price: Money | Mapping[str, Money] | None
+    prices: Money | Mapping[str, Money] | None
     instance: str | None
     region: str | None
     own: Sequence[Offer]
@@ -94,18 +96,21 @@ class Terms(Paying, total=False):
     by: By | str | None
 
 
-def cost_statement(lake: Lake | str | Path, scope: Scope | None = None, **terms: Unpack[Terms]) -> CostStatement:
+@takes(Terms)
+def cost_statement(lake: AnyLake, scope: Scope | None = None, **terms: Unpack[Terms]) -> CostStatement:
     """What the devices in scope cost; the ledger must be posted. Keywords: see `Terms`."""
     return statement_and_bill(lake, scope, **terms)[0]
 
 
-def cost_report(lake: Lake | str | Path, scope: Scope | None = None, **terms: Unpack[Terms]) -> CostReport | Unknown:
+@takes(Terms)
+def cost_report(lake: AnyLake, scope: Scope | None = None, **terms: Unpack[Terms]) -> CostReport | Unknown:
     """Hourly, monthly, yearly and next quarter's dollars of a lake, and the month's buckets. Keywords: see `Terms`."""
     return report_of(cost_statement(lake, scope, **terms))
 
 
+@takes(Paying)
 def statement_and_bill(
-    lake: Lake | str | Path,
+    lake: AnyLake,
     scope: Scope | None = None,
     *,
     teams: Config | None = None,
@@ -118,15 +123,13 @@ def statement_and_bill(
     **paying: Unpack[Paying],
 ) -> tuple[CostStatement, Charged]:
     """The cost statement with the charges it is made of, device by device. `along`: another reader of the lines."""
-    books = lake if isinstance(lake, Lake) else Lake(lake)
+    choice, per_kwh = choice_of(paying), None if usd_per_kwh is None else energy_price(usd_per_kwh)
+    books = posted_lake(lake)
     stock = inventory_of(books, paying.get("inventory"))
-    own, price = tuple(paying.get("own", ())), prices_of(paying.get("price"))
-    choice = PriceChoice(price, paying.get("instance"), paying.get("region"), own)
     asked = Asked(scope or Scope(), stock, choice, calibration, None if by is None else dimension(by))
     bill = charge_window(books, asked, along)
     today_ms = bill.window.end_ms if as_of_ms is None else as_of_ms
     before = _previous(books, asked, bill) if previous else Unknown(NOT_ASKED)
-    per_kwh = None if usd_per_kwh is None else money_of(usd_per_kwh)
     made = _statement(bill, asked, teams or Config(), today_ms, per_kwh, before)
     return replace(made, assumptions=(*made.assumptions, *doubts(books, asked.scope))), bill
 
@@ -212,11 +215,26 @@ def report_of(statement: CostStatement) -> CostReport | Unknown:
     return CostReport(rate.hourly_usd, rate.monthly_usd, rate.yearly_usd, rate.quarter, each, shown)
 
 
+def choice_of(paying: Paying) -> PriceChoice:
+    """The prices that were given; by GPU or for all, of an instance, the user's own."""
+    price = prices_of(one_of(price=paying.get("price"), prices=paying.get("prices")))
+    return PriceChoice(price, paying.get("instance"), paying.get("region"), tuple(paying.get("own", ())))
+
+
 def prices_of(price: Money | Mapping[str, Money] | None) -> Decimal | Mapping[str, Decimal] | None:
     """Dollars per GPU-hour, for all GPUs or by name, in decimals."""
     if price is None:
         return None
+    if price == {}:
+        raise InputError("the prices name no GPU", hint="give dollars per GPU-hour, for all GPUs or by name")
     return {name: money_of(p) for name, p in price.items()} if isinstance(price, Mapping) else money_of(price)
+
+
+def energy_price(value: Money) -> Decimal:
+    """Dollars per kWh."""
+    if (found := money_of(value)) < 0:
+        raise InputError(f"{value} is not a price of energy", hint="give dollars per kWh, 0 or more: 0.12")
+    return found
 
 
 def money_of(value: Money) -> Decimal:

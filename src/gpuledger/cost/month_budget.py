@@ -10,6 +10,7 @@ from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Literal, Unpack
 
+from gpuledger.arguments import takes
 from gpuledger.cost.build import Money, Terms, cost_statement
 from gpuledger.cost.forecast import Forecast, forecast
 from gpuledger.cost.inventories.settling import inventory_of
@@ -137,6 +138,7 @@ def _no_budget(name: str, amount: object) -> InputError:
     return InputError(f"the budget{whose} is {amount}", hint="give dollars per month above 0, for example 20000")
 
 
+@takes(Terms)
 def month_budget(
     lake: Lake, budgets: Mapping[str, Decimal], month: str | None = None, **terms: Unpack[Terms]
 ) -> MonthBudget:

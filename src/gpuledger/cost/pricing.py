@@ -28,7 +28,7 @@ from gpuledger.cost.inventory import Paid
 from gpuledger.encode import as_text
 from gpuledger.errors import InputError, LakeError, UnknownName, map_os_error
 from gpuledger.lake.json_files import read_json, write_json
-from gpuledger.lake.layout import Lake
+from gpuledger.lake.layout import AnyLake, lake_of
 from gpuledger.units import Unknown
 
 Basis = Literal["inventory", "given", "yours", "instance", "market"]
@@ -214,12 +214,12 @@ class _Stored(msgspec.Struct, frozen=True, kw_only=True):
     rates: tuple[Rate, ...] = ()
 
 
-def own_file(lake: Lake | str | Path) -> Path:
+def own_file(lake: AnyLake) -> Path:
     """The file with the user's rates of a lake."""
-    return (lake if isinstance(lake, Lake) else Lake(lake)).root / FOLDER / NAME
+    return lake_of(lake).root / FOLDER / NAME
 
 
-def load_rates(lake: Lake | str | Path) -> tuple[Rate, ...]:
+def load_rates(lake: AnyLake) -> tuple[Rate, ...]:
     """The user's stored rates; empty where none were given."""
     file, hint = own_file(lake), "give them again: gpuledger prices update FILE, or remove the file"
     found = read_json(file, _Stored, FILE_VERSION, "a file of rates", hint).rates if file.exists() else ()
@@ -229,17 +229,17 @@ def load_rates(lake: Lake | str | Path) -> tuple[Rate, ...]:
     return found
 
 
-def load_own(lake: Lake | str | Path) -> tuple[Offer, ...]:
+def load_own(lake: AnyLake) -> tuple[Offer, ...]:
     """The stored rates as offers, as statements and planners take them."""
     return tuple(rate.offer for rate in load_rates(lake))
 
 
-def store_rates(lake: Lake | str | Path, rates: Sequence[Rate], taken_from: str) -> Path:
+def store_rates(lake: AnyLake, rates: Sequence[Rate], taken_from: str) -> Path:
     """Replace the stored rates."""
     return write_json(own_file(lake), _Stored(taken_from=taken_from, rates=tuple(rates)), "your rates")
 
 
-def drop_rates(lake: Lake | str | Path) -> bool:
+def drop_rates(lake: AnyLake) -> bool:
     """Remove the stored rates; False where there were none."""
     file = own_file(lake)
     try:

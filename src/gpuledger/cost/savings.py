@@ -15,6 +15,7 @@ from fractions import Fraction
 from itertools import product
 from typing import Literal, NamedTuple
 
+from gpuledger.arguments import takes, takes_names
 from gpuledger.cost.money import usd, usd_of
 from gpuledger.cost.statement import WASTE, Bucket
 from gpuledger.errors import InputError
@@ -37,6 +38,7 @@ ACTS_ON: Mapping[Kind, tuple[Bucket, ...]] = {
 MAYBE: Mapping[Kind, tuple[Bucket, ...]] = {"throughput": ("unrated",)}
 
 
+@takes_names
 @dataclass(frozen=True)
 class Lever:
     """One way to pay less. `low`, `middle` and `high` are fractions of the bill of `scopes` (all of it where empty)."""
@@ -67,6 +69,7 @@ class Lever:
         return Fraction({"low": self.low, "middle": self.middle, "high": self.high}[case])
 
 
+@takes_names
 @dataclass(frozen=True)
 class Bill:
     """The seven buckets of each scope in dollars; scopes do not overlap, together they are the whole bill."""
@@ -185,6 +188,7 @@ class _Reach:
         return _Outcome(combined, final, sum((self.cells[c] for c in kept), Fraction(0)))
 
 
+@takes()
 def combine(bill: Bill, levers: Iterable[Lever]) -> Savings | Unknown:
     """All levers together on one bill, the best of each exclusive group."""
     given = sorted(levers, key=lambda lever: lever.name)

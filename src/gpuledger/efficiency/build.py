@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from gpuledger.arguments import takes
 from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.collector import collector_paused
 from gpuledger.efficiency.capacity import (
@@ -26,7 +27,7 @@ from gpuledger.efficiency.means import NO_SHARE, Accounts, Groups, fleet, make_a
 from gpuledger.efficiency.statement import CapacityAnalysis, EfficiencyStatement, NotKnown
 from gpuledger.efficiency.trend import trends
 from gpuledger.efficiency.xid_codes import with_codes
-from gpuledger.lake.layout import Lake
+from gpuledger.lake.layout import AnyLake, posted_lake
 from gpuledger.ledger import lines
 from gpuledger.ledger.facts import posted_by
 from gpuledger.ledger.read.books import Books
@@ -41,9 +42,10 @@ from gpuledger.settings import changed
 from gpuledger.units import Range, Unknown, count, utc_day
 
 
+@takes()
 @collector_paused()
 def efficiency_statement(
-    lake: Lake,
+    lake: AnyLake,
     scope: Scope | None = None,
     *,
     thresholds: Thresholds | None = None,
@@ -62,10 +64,11 @@ def efficiency_statement(
     """
     wanted, source, limits = scope or Scope(), check_source(achievable), thresholds or load_thresholds()
     asked = None if by is None else dimension(by)
-    books = Books(lake, wanted, limits)
+    own = posted_lake(lake, limits)
+    books = Books(own, wanted, limits)
     statement = _stated(books, limits, source, calibration, asked, team_of)
     statement = replace(statement, health=with_codes(statement.health, books))
-    return with_counted(replace(statement, findings=findings(statement, limits)), lake, wanted)
+    return with_counted(replace(statement, findings=findings(statement, limits)), own, wanted)
 
 
 def _stated(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from gpuledger.arguments import takes
 from gpuledger.efficiency.health import HealthAnalysis
 from gpuledger.encode import Json, encode, iso
 from gpuledger.lake.batch import device_name
@@ -293,6 +294,7 @@ class EfficiencyStatement:
         return head | {name: value for name, value in found.items() if name not in left_out}
 
 
+@takes()
 def to_json(statement: EfficiencyStatement) -> Json:
     """The statement as JSON holds it."""
     return encode("efficiency", statement, named=((n.figure, n.why) for n in statement.not_known))

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import msgspec
 
+from gpuledger.arguments import takes
 from gpuledger.errors import InputError, LakeError, let_go
 from gpuledger.lake.by_day import MEMORY_BYTES, ByDay, F, Group, grouped
 from gpuledger.lake.clocks import ahead_note, check_store_clock, latest_ms
@@ -19,7 +20,7 @@ from gpuledger.lake.engines.choosing import in_use
 from gpuledger.lake.engines.copies import may_copy
 from gpuledger.lake.engines.engine import Runner, everywhere
 from gpuledger.lake.handing import own_desk
-from gpuledger.lake.layout import Lake, Manifest, Part
+from gpuledger.lake.layout import AnyLake, Lake, Manifest, Part, lake_of
 from gpuledger.lake.pieces import pieces_of
 from gpuledger.lake.processes import D, Progress, T
 from gpuledger.lake.rejects import Rejects, logged, no_usable_row
@@ -57,8 +58,9 @@ class ImportResult:
     notes: list[str] = field(default_factory=list)
 
 
+@takes()
 def import_files(
-    lake: Lake,
+    lake: AnyLake,
     paths: Iterable[str | Path],
     *,
     zone: str = "UTC",
@@ -71,7 +73,7 @@ def import_files(
 
     `processes`: how many at once (default: one a core if worth it).
     """
-    wanted = list(paths)
+    lake, wanted = lake_of(lake), list(paths)
     if not wanted:
         raise InputError("no file was named", hint="gpuledger import FILE... --lake DIR")
     fresh = lake.store.is_new()

@@ -21,6 +21,7 @@ File = str | Path
 class Intake:
     """A lake that takes data in."""
 
+    @takes()
     def __init__(self, root: File, engine: str | None = None) -> None:
         """`engine`: where work runs: local, ray or ray://HOST:PORT; by default as GPULEDGER_ENGINE says."""
         check("root", "file", root)

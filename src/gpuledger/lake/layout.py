@@ -15,7 +15,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
@@ -36,7 +36,11 @@ from gpuledger.lake.stores.store import open_store
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["MANIFEST_VERSION", "Lake", "Manifest", "Part", "sync", "write_atomically"]
+    from gpuledger.catalog.thresholds import Thresholds
+
+__all__ = [
+    "MANIFEST_VERSION", "AnyLake", "Lake", "Manifest", "Part", "lake_of", "posted_lake", "sync", "write_atomically",
+]  # fmt: skip
 
 # In a bucket, files that were replaced stay for as long as a statement may take to read them.
 GRACE_S = 600
@@ -291,3 +295,28 @@ class Lake:
             if folder.name.removeprefix("day=") not in manifest.days():
                 with contextlib.suppress(OSError):
                     folder.rmdir()
+
+
+@runtime_checkable
+class Opened(Protocol):
+    """A lake as `gpuledger.open` returns it."""
+
+    lake: Lake
+
+    def posted(self, limits: Thresholds | None = None) -> Lake:
+        """The lake, with new samples posted."""
+
+
+AnyLake = Lake | str | Path | Opened
+
+
+def lake_of(given: AnyLake) -> Lake:
+    """A lake that is given in any way: by its folder or address, or opened."""
+    if isinstance(given, Lake):
+        return given
+    return given.lake if isinstance(given, Opened) else Lake(given)
+
+
+def posted_lake(given: AnyLake, limits: Thresholds | None = None) -> Lake:
+    """The lake for a statement: where it was opened with `gpuledger.open`, new samples are posted first."""
+    return given.posted(limits) if isinstance(given, Opened) else lake_of(given)

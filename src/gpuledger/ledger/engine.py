@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
+from gpuledger.arguments import takes
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.lake.engines.choosing import in_use
 from gpuledger.lake.engines.engine import Engine, everywhere
 from gpuledger.lake.jobs.store import read_manifest
-from gpuledger.lake.layout import Lake
+from gpuledger.lake.layout import AnyLake, Lake, lake_of
 from gpuledger.lake.parts import merge_day
 from gpuledger.lake.stores.path import place_of
 from gpuledger.ledger.day import DayDone, DayTask, post_day, set_aside
@@ -38,10 +39,12 @@ class PostingResult:
     joined: list[JoinCounts] = field(default_factory=list)
 
 
+@takes()
 def post_lake(
-    lake: Lake, limits: Thresholds, progress: Progress = lambda _rows: None, processes: int | None = None
+    lake: AnyLake, limits: Thresholds, progress: Progress = lambda _rows: None, processes: int | None = None
 ) -> PostingResult:
     """Bring the books up to date with the samples. `processes`: how many at once (default: one a core if worth it)."""
+    lake = lake_of(lake)
     lake.require()
     result, ledger = PostingResult(), Ledger(lake)
     rules = rules_fingerprint(limits)

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 
 import msgspec
 
+from gpuledger.arguments import takes, takes_names
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.errors import InputError, map_os_error
-from gpuledger.lake.layout import Lake, Part
+from gpuledger.lake.layout import AnyLake, Lake, Part, lake_of
 from gpuledger.lake.parts import merge_day
 from gpuledger.ledger.daily import fold_old
 from gpuledger.ledger.day_writer import TABLES
@@ -26,6 +27,7 @@ from gpuledger.ledger.store import Ledger, PostedDay, stale_devices, writing
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 
 
+@takes_names
 @dataclass(frozen=True)
 class Ages:
     """How old is old, counted back from `now_ms`. Without an age for samples they all stay."""
@@ -81,11 +83,15 @@ def _in_parts(lake: Lake) -> dict[str, int]:
     return {day: number for day, number in sorted(found.items()) if number > 1}
 
 
-def tidy_lake(lake: Lake, limits: Thresholds, ages: Ages, progress: Callable[[int], None] = lambda _n: None) -> Tidied:
+@takes()
+def tidy_lake(
+    lake: AnyLake, limits: Thresholds, ages: Ages, progress: Callable[[int], None] = lambda _n: None
+) -> Tidied:
     """Merge the files of each day, post what is stale, fold what is old, drop the samples that are older still.
 
     `progress` counts days. Readers are not held up; writers wait.
     """
+    lake = lake_of(lake)
     lake.require()
     merged = _in_parts(lake)
     post_lake(lake, limits)

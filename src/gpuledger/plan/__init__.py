@@ -21,12 +21,14 @@ data/     precisions, optimizers, kept tensors, overheads, links, efficiency fac
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
+
+from gpuledger.arguments import names_of, refuse_unknown
 
 if TYPE_CHECKING:
     from gpuledger.answers import Answer
@@ -60,6 +62,7 @@ def throughput(
     from gpuledger.answers import Answer
     from gpuledger.plan.speed.throughput import throughput as rated
 
+    _check_names("throughput", setup, names_of(throughput))
     return Answer(rated(*asked(model, gpu, **setup), micro_batches=micro_batches, node_gbps=node_gbps))
 
 
@@ -112,13 +115,10 @@ def asked(
     from gpuledger.catalog.gpus import get_gpu
     from gpuledger.catalog.models import get_model
     from gpuledger.catalog.models.shapes import denoising, longest_sequence
-    from gpuledger.errors import UnknownName
     from gpuledger.plan.setup import Setup, with_defaults
     from gpuledger.plan.tracing import configured_model
 
-    known = {f.name for f in fields(Setup)}
-    if unknown := next((name for name in how if name not in known), None):
-        raise UnknownName("parameter", unknown, known)
+    _check_names("fit", how)
     of_file = isinstance(model, Path) or str(model).endswith(".json")
     found, card = configured_model(Path(model)) if of_file else get_model(str(model)), get_gpu(gpu)
     usual = min(USUAL_TOKENS, longest_sequence(found.shape) or USUAL_TOKENS)
@@ -134,6 +134,13 @@ def asked(
         **how,
     )
     return found, card, with_defaults(setup, found, tensor=tensor)
+
+
+def _check_names(call: str, setup: Iterable[str], more: Iterable[str] = ()) -> None:
+    """Refuse what is no part of a setup."""
+    from gpuledger.plan.setup import Setup
+
+    refuse_unknown(f"plan.{call}", setup, (*names_of(asked), *(f.name for f in fields(Setup)), *more))
 
 
 class _Plan(ModuleType):

@@ -21,6 +21,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from gpuledger.arguments import takes
 from gpuledger.devices.attribution import RUN_VARIABLE, command_name
 from gpuledger.devices.clock import Clock
 from gpuledger.devices.device import Source
@@ -47,6 +48,7 @@ def to_stderr(words: str) -> None:
     sys.stderr.flush()
 
 
+@takes()
 def run_command(
     argv: Sequence[str],
     lake: str | Path = DEFAULT_LAKE,

@@ -24,12 +24,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, overload
 
+from gpuledger.arguments import takes
 from gpuledger.devices.attribution import Attribution, attribute, command_name, own_rank_only
 from gpuledger.devices.clock import Clock
 from gpuledger.devices.device import Facts, Row, Source, open_device
 from gpuledger.devices.sampler import Sampler, check_rates, spread_s
 from gpuledger.errors import GpuledgerError, InputError, UnknownName
-from gpuledger.lake.layout import Lake
+from gpuledger.lake.layout import AnyLake, lake_of
 from gpuledger.recording.ownership import OF_THE_PLACE, Ownership
 from gpuledger.recording.runs import NOTES_EVERY_S, RunNotes, claim, device_notes, labels_of_run, write_notes
 from gpuledger.recording.writer import Recorder
@@ -50,9 +51,10 @@ class Recording:
     the machine, so time without a process has the labels of the place and those given, not those of our own pod or job.
     """
 
+    @takes()
     def __init__(
         self,
-        lake: str | Path | Lake = DEFAULT_LAKE,
+        lake: AnyLake = DEFAULT_LAKE,
         *,
         hz: float = 10.0,
         labels: Mapping[str, str] | None = None,
@@ -66,7 +68,7 @@ class Recording:
         environ: Mapping[str, str] | None = None,
         clock: Clock | None = None,
     ) -> None:
-        self.lake = lake if isinstance(lake, Lake) else Lake(lake)
+        self.lake = lake_of(lake)
         self._clock = clock or Clock()
         self._environ = os.environ if environ is None else environ
         self._program = program or command_name(sys.orig_argv)
@@ -229,6 +231,7 @@ def recorded(function: Callable[P, R], /) -> Callable[P, R]: ...
 def recorded(**options: Any) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
+@takes(Recording)
 def recorded(function: Callable[..., Any] | None = None, /, **options: Any) -> Callable[..., Any]:
     """Decorator: record every call of a function; takes what `record` takes."""
     if function is None:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from gpuledger.arguments import names_of, refuse_unknown
 from gpuledger.errors import UnknownName, map_os_error
 from gpuledger.lake.layout import write_atomically
 from gpuledger.plain_text import json_text
 from gpuledger.report.charts import Drawing, need_charts
 from gpuledger.report.document import Document
-from gpuledger.report.documents import document_of
+from gpuledger.report.documents import maker_of
 from gpuledger.report.render.html import draw_charts, render_html
 from gpuledger.report.render.markdown import render_markdown
 from gpuledger.report.theme import load_theme
@@ -67,7 +68,9 @@ def write_report(
     **more: Any,
 ) -> dict[str, Path]:
     """Write any statement as its document; `more` is passed on to the document."""
-    return write_document(document_of(statement, **more), out_dir, formats, charts, progress)
+    make = maker_of(statement)
+    refuse_unknown("write_report", more, (*names_of(write_report), *names_of(make)[1:]))
+    return write_document(make(statement, **more), out_dir, formats, charts, progress)
 
 
 def write_whole(path: Path, content: str | bytes) -> Path:

@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuledger.arguments import one_of, takes
+
 if TYPE_CHECKING:
     from gpuledger.answers import Answer
     from gpuledger.scaling.statement import ScalingStatement
@@ -24,17 +26,22 @@ if TYPE_CHECKING:
 File = str | Path
 
 
+@takes()
 def judge(
     *results: File,
     baseline: File | None = None,
     claims: File | None = None,
     before: File | None = None,
     price: float | str | None = None,
+    prices: float | str | None = None,
     predict: Sequence[int] = (4, 8),
     thresholds: File | None = None,
     seed: int = 1,
 ) -> Answer[ScalingStatement]:
-    """Throughput, scaling, latency and claims of a benchmark; the largest of several runs is judged."""
+    """Throughput, scaling, latency and claims of a benchmark; the largest of several runs is judged.
+
+    `price`, or `prices`: dollars per GPU-hour.
+    """
     from decimal import Decimal
 
     from gpuledger.answers import Answer
@@ -42,7 +49,8 @@ def judge(
     from gpuledger.scaling.build import gather, scaling_statement
     from gpuledger.scaling.grades import load_scaling_thresholds
 
-    choice = PriceChoice(None if price is None else Decimal(str(price)))
+    per_hour = one_of(price=price, prices=prices)
+    choice = PriceChoice(None if per_hour is None else Decimal(str(per_hour)))
     given = gather(results, baseline=baseline, claims=claims, before=before, price=choice, predict=predict)
     limits = load_scaling_thresholds(None if thresholds is None else Path(thresholds))
     return Answer(scaling_statement(given, limits, seed=seed))

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from gpuledger.arguments import takes_names
 from gpuledger.catalog.files import convert, data_dir, load_toml
 from gpuledger.errors import FactError, InputError
 from gpuledger.units import MS_PER_DAY, MS_PER_S, day_start_ms
@@ -117,6 +118,7 @@ class Assignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scenario: str
 
 
+@takes_names
 @dataclass(frozen=True)
 class FleetSpec:
     """What to make. The same spec gives the same figures on every machine; a longer run begins like a shorter one."""

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
+from gpuledger.arguments import takes
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.errors import FileFault, InputError, map_os_error
 from gpuledger.telemetry.fleet import Assignment, FleetSpec, plan_fleet
@@ -114,6 +115,7 @@ class _Writer(Protocol):
     def write_batch(self, batch: pa.RecordBatch, /) -> None: ...
 
 
+@takes()
 def write_fleet(
     spec: FleetSpec,
     path: str | Path,

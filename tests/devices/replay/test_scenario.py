@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from gpuledger.devices.replay.script import Looped, Ramp, Scenario, Segment, Square
 
 CURVES = st.one_of(
-    st.floats(-5, 5).map(lambda v: Segment(10.0, x=v).curves["x"]),
+    st.floats(-5, 5).map(lambda v: Segment(10.0, power_w=v).curves["power_w"]),
     st.builds(Ramp, st.floats(-5, 5), st.floats(-5, 5)),
     st.builds(Square, st.floats(0, 5), st.floats(-5, 0), st.floats(0.5, 4.0), st.floats(0.1, 0.9)),
 )

@@ -97,6 +97,9 @@ def test_the_plan_is_the_same_again(days, plan):
 def test_spot_is_cheaper_and_prices_of_your_own_have_no_date(days):
     asked = {"trace": days, "service_s": 4.0, "concurrency": 4, "price": 2.0, "policy": ("queue-length",), "seeds": 1}
     plain = gpuledger.plan.autoscale(**asked).statement
+    assert gpuledger.plan.autoscale(**{n: v for n, v in asked.items() if n != "price"}, prices=2.0).statement == plain
+    with pytest.raises(InputError, match="price and prices are two names"):
+        gpuledger.plan.autoscale(**asked, prices=2.0)
     mixed = gpuledger.plan.autoscale(**asked, spot_share=0.5, spot_price=0.5, spot_reclaims_per_day=1.0).statement
     one = mixed.policies[0]
     assert one.usd_per_month.middle_usd < plain.policies[0].usd_per_month.middle_usd

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, get_args
 
+from gpuledger.arguments import takes
 from gpuledger.catalog import files
 from gpuledger.catalog.files import Fact, convert, data_dir, load_toml
 from gpuledger.catalog.gpus.facts import PEAK_TOLERANCE_RATIO, Achievable, Gpu, Link, Precision
@@ -38,6 +39,7 @@ def _texts() -> dict[str, str]:
 
 
 class _Gpus(files.Catalog[Gpu]):
+    @takes()
     def find(self, name: str, extra_dir: Path | None = None) -> Gpu | Unknown:
         """The GPU with exactly this key, name or alias (case and outer blanks aside), never a part of one."""
         quick = None if extra_dir else _by_text(files.fold(name))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Unpack
 
+from gpuledger.arguments import takes
 from gpuledger.catalog.regions import Place
 from gpuledger.cost import figures
 from gpuledger.cost.build import Terms, statement_and_bill
@@ -85,6 +86,7 @@ def emitted(lake: Lake, scope: Scope, stock: Inventory | None, placing: Placing)
     return Emitted(where, placing.hours, readings)
 
 
+@takes(Terms)
 def energy_statement(
     lake: Lake, scope: Scope | None = None, placing: Placing | None = None, **terms: Unpack[Terms]
 ) -> EnergyStatement:

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterable
 
+from gpuledger.arguments import takes
 from gpuledger.devices.clock import Clock
 from gpuledger.devices.replay.faults import ClockStep
 
@@ -48,6 +49,7 @@ class QuickClock(Clock):
     `until` a time.
     """
 
+    @takes()
     def __init__(self, speed: float, start_s: float | None = None, lasts_s: float | None = None) -> None:
         self.speed = speed
         self._now = 0.0

@@ -23,6 +23,7 @@ from statistics import median
 
 import msgspec
 
+from gpuledger.arguments import takes
 from gpuledger.bounds import whole
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.devices.clock import Clock
@@ -217,6 +218,7 @@ def from_scenario(
     return FakeNvml([replace(board, uuid=f"GPU-replay-{i}") for i in range(gpus)], clock, faults)
 
 
+@takes()
 def simulated(scenario: Scenario, *, gpus: int = 1, clock: Clock | None = None, loop: bool = True) -> NvmlSource:
     """GPUs that play a scenario, read through the code that reads real GPUs; give it to `record` as its device."""
     return NvmlSource(from_scenario(scenario, gpus=gpus, clock=clock, loop=loop))

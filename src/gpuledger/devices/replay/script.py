@@ -19,6 +19,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Protocol
 
+from gpuledger.arguments import refuse_unknown, takes_names
+from gpuledger.telemetry import schema
+
 # Processes on a board, with the bytes of memory each holds where that is known.
 Pids = tuple[int, ...] | Mapping[int, int | None]
 
@@ -111,6 +114,7 @@ class Curve(Protocol):
     def area(self, t: float, length_s: float, /) -> float: ...
 
 
+@takes_names
 @dataclass(frozen=True)
 class Ramp:
     """Straight from `start` to `end` over the segment."""
@@ -125,6 +129,7 @@ class Ramp:
         return t * (self.start + self.at(t, length_s)) / 2
 
 
+@takes_names
 @dataclass(frozen=True)
 class Square:
     """Up for `duty` of each period, then down."""
@@ -147,6 +152,7 @@ class Segment:
     """Some seconds in which every reading follows one curve; a plain number stays as it is."""
 
     def __init__(self, seconds: float, **readings: float | Curve) -> None:
+        refuse_unknown("Segment", readings, ("seconds", *schema.readings()))
         self.seconds = seconds
         self.curves: dict[str, Curve] = {
             name: Ramp(float(r), float(r)) if isinstance(r, (int, float)) else r for name, r in readings.items()

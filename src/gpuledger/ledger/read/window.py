@@ -6,7 +6,7 @@ A length counts back from where the time of the newest sample ends, in every com
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypedDict, Unpack
+from typing import TypedDict
 
 import pyarrow.compute as pc
 
@@ -33,9 +33,17 @@ class Window(TypedDict, total=False):
     owner: Names
 
 
-def scope_of(lake: Lake, **given: Unpack[Window]) -> Scope:
+def scope_of(
+    lake: Lake,
+    *,
+    since: Instant | None = None,
+    until: Instant | None = None,
+    last: Length | None = None,
+    cluster: Names = None,
+    namespace: Names = None,
+    owner: Names = None,
+) -> Scope:
     """The scope of a statement. Without an end it ends with the newest sample where others have times to come."""
-    since, until, last = given.get("since"), given.get("until"), given.get("last")
     end = None if until is None else instant_ms(until)
     start = None if since is None else instant_ms(since)
     if last is not None:
@@ -44,7 +52,7 @@ def scope_of(lake: Lake, **given: Unpack[Window]) -> Scope:
         start = last_of(lake, length_ms(last), end).since_ms
     if end is None and days_to_come(lake):
         end = end_ms(lake)
-    return Scope(start, end, _names(given.get("cluster")), _names(given.get("namespace")), _names(given.get("owner")))
+    return Scope(start, end, _names(cluster), _names(namespace), _names(owner))
 
 
 def last_of(lake: Lake, length: int, until_ms: int | None = None) -> Scope:

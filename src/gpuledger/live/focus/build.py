@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
+from gpuledger.arguments import takes
 from gpuledger.cost.billing import Asked
-from gpuledger.cost.build import Terms, prices_of, statement_and_bill
+from gpuledger.cost.build import Terms, choice_of, statement_and_bill
 from gpuledger.cost.charges import Charge
 from gpuledger.cost.emissions.build import Placing, emitted
 from gpuledger.cost.emissions.readings import read_readings
 from gpuledger.cost.inventories.settling import inventory_of
-from gpuledger.cost.pricing import Price, PriceChoice
+from gpuledger.cost.pricing import Price
 from gpuledger.cost.statement import CostStatement
 from gpuledger.cost.teams import Config
 from gpuledger.lake.layout import Lake
@@ -43,6 +44,7 @@ class FocusExport:
     statement: CostStatement
 
 
+@takes(Terms)
 def focus_export(
     lake: Lake,
     scope: Scope | None = None,
@@ -55,10 +57,7 @@ def focus_export(
     stock = inventory_of(lake, terms.get("inventory"))
     terms["inventory"], terms["by"], terms["previous"] = stock, By.USER, False
     statement, bill = statement_and_bill(lake, wanted, **terms)
-    choice = PriceChoice(
-        prices_of(terms.get("price")), terms.get("instance"), terms.get("region"), tuple(terms.get("own", ()))
-    )
-    asked = Asked(wanted, stock, choice, terms.get("calibration"), By.USER)
+    asked = Asked(wanted, stock, choice_of(terms), terms.get("calibration"), By.USER)
     readings = read_readings(Books(lake, wanted), hourly=False)
     making = Making(
         naming or Naming(), terms.get("teams") or Config(), stock, emitted(lake, wanted, stock, placing or Placing()),

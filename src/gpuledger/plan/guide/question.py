@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from gpuledger.arguments import refuse_unknown
 from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.cost.pricing import load_own
 from gpuledger.errors import InputError, UnknownName
@@ -37,9 +38,7 @@ class Question:
     """What was asked. `spelled`: how whoever asks writes a parameter, for errors."""
 
     def __init__(self, given: Mapping[str, Any], spelled: Callable[[str], str] = str) -> None:
-        for name in given:
-            if name not in PARAMETERS:
-                raise UnknownName("parameter", name, PARAMETERS)
+        refuse_unknown("plan.migrate", given, PARAMETERS)
         self._given, self.spelled = given, spelled
 
     def __getitem__(self, name: str) -> Any:

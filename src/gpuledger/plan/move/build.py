@@ -11,17 +11,17 @@ import datetime as dt
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, Unpack
 
 from gpuledger.advice.limits import Limits, load_limits
+from gpuledger.arguments import takes
 from gpuledger.catalog.prices.offers import facts
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import Paying
 from gpuledger.cost.judged import known_waste
 from gpuledger.cost.money import ZERO, usd
 from gpuledger.cost.statement import CostStatement
-from gpuledger.lake.layout import Lake
+from gpuledger.lake.layout import AnyLake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.plan.market import Market
 from gpuledger.plan.move.boards import assumed
@@ -32,8 +32,9 @@ from gpuledger.settings import changed
 from gpuledger.units import Unknown
 
 
+@takes(Paying)
 def migrate_from_lake(
-    lake: Lake | str | Path,
+    lake: AnyLake,
     scope: Scope | None = None,
     *,
     today: dt.date,

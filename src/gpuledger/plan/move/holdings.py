@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
 from typing import Unpack
 
 from gpuledger.advice.case import Case
 from gpuledger.advice.cases import make_cases
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.stretches import read_stretches
+from gpuledger.arguments import takes
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.catalog.thresholds import load_thresholds
@@ -23,7 +23,7 @@ from gpuledger.cost.money import ZERO, usd
 from gpuledger.cost.pricing import Price
 from gpuledger.cost.projections import months_of
 from gpuledger.cost.statement import BUCKETS, Bucket, CostStatement
-from gpuledger.lake.layout import Lake
+from gpuledger.lake.layout import AnyLake, posted_lake
 from gpuledger.ledger.read.scope import Scope, namespace_name
 from gpuledger.plan.move.demand import Holding, Load, read_loads
 from gpuledger.units import MS_PER_HOUR, Unknown
@@ -41,9 +41,10 @@ class Fleet:
     month: Fraction
 
 
-def read_fleet(lake: Lake | str | Path, scope: Scope, limits: Limits, **paying: Unpack[Paying]) -> Fleet:
+@takes(Paying)
+def read_fleet(lake: AnyLake, scope: Scope, limits: Limits, **paying: Unpack[Paying]) -> Fleet:
     """The holdings of everyone in scope; the ledger must be posted. `paying`: what is paid now, as for the audit."""
-    books = lake if isinstance(lake, Lake) else Lake(lake)
+    books = posted_lake(lake)
     paying["inventory"] = stock = inventory_of(books, paying.get("inventory"))
     cost, bill = statement_and_bill(books, scope, **paying)
     made = make_cases(read_stretches(books, scope, limits, load_thresholds()), bill, stock, limits, None)

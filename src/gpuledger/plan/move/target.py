@@ -15,11 +15,12 @@ from fractions import Fraction
 from typing import Literal, Unpack
 
 from gpuledger.advice.limits import Limits, load_limits
+from gpuledger.arguments import takes
 from gpuledger.catalog.gpus import Gpu, get_gpu
 from gpuledger.catalog.prices.offers import facts
 from gpuledger.cost.build import Paying
 from gpuledger.cost.money import CENT, ZERO, usd
-from gpuledger.lake.layout import Lake
+from gpuledger.lake.layout import AnyLake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.plan.market import Market, PriceBasis
 from gpuledger.plan.move.build import assumptions
@@ -83,8 +84,9 @@ class TargetPlan:
     price_source: str
 
 
+@takes(Paying)
 def migrate_to(
-    lake: Lake,
+    lake: AnyLake,
     scope: Scope,
     to: str,
     *,

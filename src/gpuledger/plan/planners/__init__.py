@@ -17,6 +17,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+from gpuledger.arguments import one_of, refuse_unknown
 from gpuledger.encode import Json, encode
 from gpuledger.errors import InputError, UnknownName
 from gpuledger.registry import Registry
@@ -119,9 +120,10 @@ class Planner:
     def state(self, given: Mapping[str, Any], stage: Stage = silent) -> object:
         """The statement for these options; defaults are filled in, what does not fit is refused."""
         known = {option.name: option for option in self.options}
-        for name in given:
-            if name not in known:
-                raise UnknownName(f"option of the planner {self.name}", name, known)
+        if "price" in known and "prices" in given:
+            price = one_of(price=given.get("price"), prices=given["prices"])
+            given = {name: value for name, value in given.items() if name != "prices"} | {"price": price}
+        refuse_unknown(f"plan.{self.name}", given, known)
         missing = [o.name for o in self.options if o.required and given.get(o.name) is None]
         if missing:
             raise InputError(f"{missing[0]} is not given", hint=f"give a value for {missing[0]}")

@@ -25,10 +25,15 @@ def document_for(statement: type) -> Callable[[Make], Make]:
 
 def document_of(statement: object, **more: Any) -> Document:
     """The document of any statement; `more` is passed on to its maker."""
+    return maker_of(statement)(statement, **more)
+
+
+def maker_of(statement: object) -> Callable[..., Document]:
+    """The function that makes the document of a statement."""
     name = name_of(type(statement))
     if name not in DOCUMENTS.names():
         raise InputError(f"{name} has no document", hint=f"give one of: {', '.join(DOCUMENTS.names())}")
-    return DOCUMENTS.get(name)(statement, **more)
+    return DOCUMENTS.get(name)
 
 
 def name_of(statement: type) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from gpuledger.arguments import takes
 from gpuledger.catalog.files import convert, data_dir, load_toml
 from gpuledger.errors import FactError, UnknownName, map_os_error, nearest
 from gpuledger.settings import read_toml
@@ -32,6 +33,7 @@ def shipped() -> dict[str, Mapping]:
     return {m.name: _joined(m, found[m.includes]) if m.includes else m for m in ordered}
 
 
+@takes()
 def load_mapping(name_or_path: str) -> Mapping:
     """A shipped mapping by name, or a user's own file; one that breaks its own rules is refused with the key."""
     name_or_path = _FORMER_NAMES.get(name_or_path, name_or_path)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+from gpuledger.arguments import takes
 from gpuledger.training.meter.device import is_compiled
 from gpuledger.training.meter.meter import Meter
 from gpuledger.training.meter.report import MeterReport
@@ -24,6 +25,7 @@ _Callback: Any = need_class("TrainerCallback", *_NEEDS)
 class MeterCallback(_Callback):  # type: ignore[misc]
     """Measures `trainer.train()`; takes what `Meter` takes. `report` holds the figures afterwards."""
 
+    @takes(Meter)
     def __init__(self, *, show: bool = True, **options: Any) -> None:
         self._show, self._options = show, options
         self.meter: Meter | None = None

@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from gpuledger.arguments import takes
 from gpuledger.training.meter.meter import Meter
 from gpuledger.training.meter.report import MeterReport
 from gpuledger.training.runtime import need_class
@@ -23,6 +24,7 @@ _Callback: Any = need_class("Callback", "measuring a Lightning Trainer", "lightn
 class MeterCallback(_Callback):  # type: ignore[misc]
     """Measures `trainer.fit()`; takes what `Meter` takes. `report` holds the figures afterwards."""
 
+    @takes(Meter)
     def __init__(self, *, show: bool = True, **options: Any) -> None:
         super().__init__()
         self._show, self._options = show, options

@@ -21,13 +21,13 @@ import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
-from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
+from gpuledger.arguments import takes
 from gpuledger.errors import GpuledgerError
-from gpuledger.lake.layout import Lake
+from gpuledger.lake.layout import AnyLake, lake_of
 from gpuledger.training.findings import find_all
 from gpuledger.training.meter.count import most_of
 from gpuledger.training.meter.device import Energy, device_of, identify, loader_facts, memory_of, place_of
@@ -62,11 +62,12 @@ class Meter:
     median. `tokens` and `samples`: what one batch holds on this rank, where its tensors do not show it.
     """
 
+    @takes()
     def __init__(
         self,
         model: Any | None = None,
         *,
-        lake: str | Path | Lake | None = None,
+        lake: AnyLake | None = None,
         run_id: str | None = None,
         labels: Mapping[str, str] | None = None,
         model_name: str | None = None,
@@ -77,7 +78,7 @@ class Meter:
         count: bool = True,
     ) -> None:
         self._torch = need_torch("measuring a training loop")
-        self.lake = lake if isinstance(lake, Lake) or lake is None else Lake(lake)
+        self.lake = None if lake is None else lake_of(lake)
         self._formula = by_formula(model_name) if model_name else None
         self._usd = usd_per_gpu_h
         device = device_of(self._torch, model)
@@ -262,6 +263,7 @@ class Meter:
 _METERS: WeakKeyDictionary[Any, Meter] = WeakKeyDictionary()
 
 
+@takes(Meter)
 def metered(loader: Iterable[B], model: Any, *, show: bool = True, **options: Any) -> Iterator[B]:
     """The batches of a loader, measured: one meter per model, kept over all epochs; takes what `Meter` takes."""
     meter = _METERS.get(model) if model is not None else None
