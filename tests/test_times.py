@@ -38,6 +38,25 @@ def test_what_is_no_time_says_how_to_write_one(text):
     assert "2026-01-20T08:30" in caught.value.hint
 
 
+@given(st.datetimes(dt.datetime(1974, 1, 1), dt.datetime(2199, 1, 1), timezones=st.just(dt.UTC)))
+def test_whole_numbers_are_milliseconds_and_never_taken_for_seconds(when):
+    at_ms = int(when.timestamp()) * 1000
+    assert instant_ms(at_ms) == at_ms
+    with pytest.raises(InputError) as caught:
+        instant_ms(at_ms // 1000)
+    assert f"write {at_ms};" in caught.value.hint
+
+
+@pytest.mark.parametrize("number", [-1, 20260901, 1_788_264_000, 1_788_264_000_000_000, 1_788_264_000_000_000_000])
+def test_a_number_that_is_no_time_of_a_sample_is_refused(number):
+    with pytest.raises(InputError, match=str(number)):
+        instant_ms(number)
+
+
+def test_the_beginning_of_time():
+    assert instant_ms(0) == 0
+
+
 @given(st.integers(1, 10_000), st.sampled_from("wdhms"))
 def test_lengths(count, unit):
     seconds = {"w": 604_800, "d": 86_400, "h": 3600, "m": 60, "s": 1}[unit]

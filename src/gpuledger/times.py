@@ -11,6 +11,9 @@ from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_MIN, MS_PER_S
 _UNIT_MS = {"w": 7 * MS_PER_DAY, "d": MS_PER_DAY, "h": MS_PER_HOUR, "m": 60 * MS_PER_S, "s": MS_PER_S}
 MOST_MS = 365_250 * MS_PER_DAY
 _FIRST_YEAR, _LAST_YEAR = 1970, 2199
+_END_MS = round(dt.datetime(_LAST_YEAR + 1, 1, 1, tzinfo=dt.UTC).timestamp()) * MS_PER_S
+# No GPU was sampled before March 1973: a smaller number is seconds, or a day such as 20260120.
+_SECONDS_UP_TO = 100_000_000_000
 _DAYS_WITH_HOURS = 7
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*([wdhms]?)")
 
@@ -25,7 +28,7 @@ def instant_ms(given: Instant) -> int:
     Without a zone it is UTC.
     """
     if isinstance(given, int) and not isinstance(given, bool):
-        return given
+        return _milliseconds(given)
     text = given.isoformat() if isinstance(given, dt.date) else str(given)
     try:
         when = dt.datetime.fromisoformat(text.strip())
@@ -40,6 +43,17 @@ def instant_ms(given: Instant) -> int:
             hint="leave it out for all samples, or write a time such as 2026-01-20",
         )
     return round(when.timestamp() * MS_PER_S)
+
+
+def _milliseconds(given: int) -> int:
+    """A whole number as milliseconds; refused where it may be seconds, and where no sample can be."""
+    if 0 < given < _SECONDS_UP_TO:
+        hint = f"for seconds since 1970 write {given * MS_PER_S}; or write a time such as 2026-01-20"
+        raise InputError(f"{given} is a time in 1970 to 1973 if it is milliseconds", hint=hint)
+    if not 0 <= given < _END_MS:
+        hint = "write milliseconds since 1970, or a time such as 2026-01-20"
+        raise InputError(f"{given} ms since 1970 is not between {_FIRST_YEAR} and {_LAST_YEAR}", hint=hint)
+    return given
 
 
 def length_ms(given: Length, *, bare: str = "") -> int:
