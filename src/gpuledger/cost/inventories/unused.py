@@ -40,6 +40,12 @@ def not_used(file: FileUse, use: InventoryUse) -> str:
     return ", ".join(out)
 
 
+def has_dollars_left(file: FileUse, use: InventoryUse) -> bool:
+    """Whether rows that were passed over, or are for other times, cost anything."""
+    outside = (u.usd for u in use.unmatched if u.file == file.path and u.why is Why.OUTSIDE_LAKE)
+    return any(file.skipped_usd.values()) or any(outside)
+
+
 def _dollars(usd: Decimal) -> str:
     return f"{'-' * (usd < 0)}${abs(usd):,.2f}"
 

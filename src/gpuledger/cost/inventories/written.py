@@ -41,7 +41,7 @@ class Written:
     def day(self, columns: Sequence[str], text: str) -> dt.date | None:
         """The day of a date such as 02/09/2026 in these columns, which are written alike; None where it is none."""
         days = days_of(text)
-        if len({*days.values()}) < 2 and order_of(text) is None:
+        if not days or order_of(text) is None:
             return next(iter(days.values()), None)
         key = tuple(sorted(columns))
         if key not in self._orders:
@@ -51,9 +51,9 @@ class Written:
             one, other = days.values()
             raise Unclear(f"{text!r} can be {one} or {other}", "write dates as 2026-01-20")
         order, shows = found
-        if order not in days and days:
+        if order not in days:
             raise Unclear(f"{text!r} and {shows!r} have the day in other places", "write dates as 2026-01-20")
-        return days.get(order)
+        return days[order]
 
 
 def order_in(dates: Iterable[str]) -> tuple[Order, str] | None:

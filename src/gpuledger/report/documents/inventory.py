@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from gpuledger.cost.inventories.findings import InventoryUse, PriceConflict, Skipped, Source, Unmatched, Why
-from gpuledger.cost.inventories.unused import next_file, not_used
+from gpuledger.cost.inventories.unused import has_dollars_left, next_file, not_used
 from gpuledger.cost.paid_prices import ListedBy, PaidPrice, PaidPrices
 from gpuledger.encode import encode, plain
 from gpuledger.plain_text import csv_text
@@ -64,8 +64,8 @@ def _warnings(use: InventoryUse) -> Iterator[str]:
         examples = ", ".join(_example(u) for u in rows[:EXAMPLES])
         yield f"{what}: {WHY[why]}: {examples}{more}. Next: {NEXT[why]}."
     for file in use.files:
-        if file not in use.unused and (words := not_used(file, use)) and "$" in words:
-            yield f"{file.path}: {words}: not in this bill."
+        if file not in use.unused and has_dollars_left(file, use):
+            yield f"{file.path}: {not_used(file, use)}: not in this bill."
     if use.conflicts:
         first = max(use.conflicts, key=lambda c: c.gpu_h * float(abs(c.used_usd_per_h - c.other_usd_per_h)))
         rest = len(use.conflicts) - 1
