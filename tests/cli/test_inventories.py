@@ -11,6 +11,7 @@ import pytest
 
 import gpuledger
 from bills import BILLS, Machine, as_csv, aws_rows, azure_rows, days, nodes, scontrol, write_json, write_text
+from gpuledger.errors import InputError
 from gpuledger.units import day_start_ms
 
 DAYS = days(day_start_ms("2026-01-20"), 2)
@@ -170,3 +171,241 @@ def test_python_takes_several_files_too(lake, machines, tmp_path):
     files = BILLS["aws 2.0 parquet"](tmp_path, machines, DAYS)
     made = gpuledger.open("lake").audit(inventory=files, since="2026-01-20", until="2026-01-22").to_dict()
     assert Decimal(made["paid_usd"]) == 432
+
+
+def focus_bill(machines, costs, *, delimiter=",", start="2026-01-20", end="2026-01-22", **more):
+    """A FOCUS bill with costs and dates as they are to be spelled: a row for each machine and cost."""
+    rows = [
+        {"BilledCost": text, "EffectiveCost": text, "BillingCurrency": "USD", "ChargeCategory": "Usage"}
+        | {"ChargePeriodStart": start, "ChargePeriodEnd": end, "ResourceId": machine.host, "ServiceCategory": "Compute"}
+        | more
+        for machine, text in zip(machines, costs, strict=False)
+    ]
+    with Path("focus.csv").open("w", newline="") as file:
+        out = csv.DictWriter(file, list(rows[0]), delimiter=delimiter)
+        out.writeheader()
+        out.writerows(rows)
+    return "focus.csv"
+
+
+@pytest.mark.parametrize(
+    ("costs", "delimiter", "paid"),
+    [
+        (("96,00", "144,00", "192,00"), ";", 432),
+        (("96,00", "144,00", "192,00"), ",", 432),
+        (("1.096,00", "144,00", "1.192"), ",", 2432),
+        (("1.192", "1.096,00", "144,00"), ",", 2432),
+        (("1.192", "1.096,00", "144,00"), "\t", 2432),
+        (("1,192", "1,096.00", "144"), ",", 2432),
+        (("1\u202f192,00", "1\u00a0096,00", "144"), ";", 2432),
+        (("1'192.00", "1096", "144.00"), ";", 2432),
+        (("$96.00", "$144.00", "(8.00)"), ",", 240),
+        (("96.125", "144.125", "191.75"), ",", 432),
+        (("0.125", "144.125", "191.75"), ";", 336),
+    ],
+)
+def test_amounts_are_read_by_what_their_column_shows(cli, lake, machines, costs, delimiter, paid):
+    said = audit(cli, *WINDOW, "--inventory", focus_bill(machines, costs, delimiter=delimiter))
+    negative = sum(Decimal(u["usd"]) for u in said["inventory"]["unmatched"])
+    assert Decimal(said["inventory"]["matched_usd"]) == paid
+    assert negative == (Decimal(-8) if "(8.00)" in costs else 0)
+
+
+@pytest.mark.parametrize(
+    ("costs", "delimiter", "readings"),
+    [
+        (("1,900", "1,900", "950"), ",", ("1.900", "1900")),
+        (("384,125", "192", "144"), ";", ("384.125", "384125")),
+        (("1.384", "1.384", "2.768"), ";", ("1.384", "1384")),
+        (("1.384", "1.384", "2.768"), "\t", ("1.384", "1384")),
+        (("96.50", "144,00", "192"), ",", ("144,00", "96.50")),
+        (("96,50", "144.00", "192"), ";", ("144.00", "96,50")),
+    ],
+)
+def test_amounts_with_two_readings_are_refused_with_both(cli, lake, machines, costs, delimiter, readings):
+    ended = cli("audit", "--lake", "lake", *WINDOW, "--inventory", focus_bill(machines, costs, delimiter=delimiter))
+    assert ended.code == 2
+    assert "focus.csv: row" in ended.err
+    assert "next: write" in ended.err
+    assert all(text in ended.err for text in readings)
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ("01/20/2026", "01/22/2026"),
+        ("20/01/2026", "22/01/2026"),
+        ("20.01.2026", "22.01.2026"),
+        ("1/20/2026", "1/22/2026"),
+    ],
+)
+def test_dates_with_one_reading_are_read(cli, lake, machines, start, end):
+    bill = focus_bill(machines, ("96", "144", "192"), start=start, end=end)
+    said = audit(cli, *WINDOW, "--inventory", bill)
+    assert Decimal(said["inventory"]["matched_usd"]) == 432
+    assert {Decimal(g["usd_per_h"]) for g in said["by_gpu"]} == {2, 3, 4}
+
+
+def test_a_date_is_read_by_the_other_dates_of_the_bill(cli, lake, machines):
+    """January 2 to 20 and 20 to 22: the end of the first row and both dates of the others tell the order."""
+    rows = ["BilledCost,ChargePeriodStart,ChargePeriodEnd,ResourceId"]
+    rows += [f"100,02/01/2026,20/01/2026,{machines[0].host}", f"96,20/01/2026,22/01/2026,{machines[0].host}"]
+    Path("bill.csv").write_text("\n".join(rows) + "\n")
+    said = audit(cli, *WINDOW, "--inventory", "bill.csv")
+    assert Decimal(said["inventory"]["matched_usd"]) == 96
+    assert Decimal(said["inventory"]["outside_lake_usd"]) == 100
+
+
+@pytest.mark.parametrize(
+    ("dates", "words"),
+    [
+        ((("02/01/2026", "03/01/2026"),), ("2026-02-01", "2026-01-02")),
+        ((("20/01/2026", "01/22/2026"),), ("20/01/2026", "01/22/2026")),
+        ((("01/20/2026", "01/22/2026"), ("20/01/2026", "22/01/2026")), ("20/01/2026", "01/22/2026")),
+    ],
+)
+def test_dates_with_two_readings_are_refused_with_both(cli, lake, machines, dates, words):
+    rows = ["BilledCost,ChargePeriodStart,ChargePeriodEnd,ResourceId"]
+    rows += [f"96,{start},{end},{machine.host}" for machine, (start, end) in zip(machines, dates, strict=False)]
+    Path("bill.csv").write_text("\n".join(rows) + "\n")
+    ended = cli("audit", "--lake", "lake", *WINDOW, "--inventory", "bill.csv")
+    assert ended.code == 2
+    assert all(word in ended.err for word in words)
+    assert "next: write dates as 2026-01-20" in ended.err
+
+
+@pytest.mark.parametrize("date", ["02/01/2026 00:00", "2/1/26", "02/30/2026", "31/02/2026", "2026/01/02", "00/01/2026"])
+def test_a_date_of_another_spelling_is_refused(cli, lake, machines, date):
+    ended = cli("audit", "--lake", "lake", "--inventory", focus_bill(machines, ("96",), start=date))
+    assert (ended.code, f"charge_period_start: found '{date}'" in ended.err) == (2, True)
+
+
+def test_an_aws_bill_saved_again_with_other_dates_is_asked(cli, lake, machines, tmp_path):
+    """AWS writes ISO dates; Azure writes the month first, so that its bills need no question."""
+    start, end = "lineItem/UsageStartDate", "lineItem/UsageEndDate"
+    rows = [row | {start: "01/02/2026", end: "01/03/2026"} for row in aws_rows(machines, DAYS)]
+    ended = cli("audit", "--lake", "lake", "--inventory", as_csv(tmp_path / "cur.csv", rows))
+    assert (ended.code, "'01/02/2026' can be 2026-01-02 or 2026-02-01" in ended.err) == (2, True)
+    azure = [row | {"Date": "01/02/2026"} for row in azure_rows(machines[:1], DAYS[:1])]
+    said = audit(cli, "--inventory", as_csv(tmp_path / "azure.csv", azure))
+    assert {u["start_ms"] for u in said["inventory"]["unmatched"]} == {day_start_ms("2026-01-02")}
+    storage = azure[0] | {"Date": "13/02/2026", "MeterCategory": "Storage"}
+    ended = cli("audit", "--lake", "lake", "--inventory", as_csv(tmp_path / "mixed.csv", [*azure, storage]))
+    assert (ended.code, "its dates have the day first ('13/02/2026')" in ended.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("prices", "code", "words"),
+    [
+        (('"2,50"', "3"), 0, "5.50"),
+        (('"$1,008.00"', "3"), 0, "1011"),
+        (('"1,900"', "3"), 2, "can be 1.900 or 1900"),
+        (('"1,900"', "3.25"), 0, "1903.25"),
+        (("1.384", "3"), 0, "4.384"),
+    ],
+)
+def test_prices_of_your_own_table_are_read_by_their_column(cli, lake, machines, prices, code, words):
+    rows = ["device,from,to,usd_per_h"]
+    rows += [f"{m.host},2026-01-20,2026-01-22,{price}" for m, price in zip(machines, prices, strict=False)]
+    Path("own.csv").write_text("\n".join(rows) + "\n")
+    ended = cli("audit", "--lake", "lake", "--json", *WINDOW, "--inventory", "own.csv")
+    assert ended.code == code
+    if code:
+        assert words in ended.err
+    else:
+        used = [Decimal(p["usd_per_h"]) for p in ended.json()["prices"] if p["basis"] == "inventory"]
+        per_gpu = [Decimal(g["usd_per_h"]) for g in ended.json()["by_gpu"] if "inventory" in g["price_words"]]
+        assert used
+        assert sum(per_gpu) == Decimal(words)
+
+
+def test_a_date_of_your_own_table_is_refused_with_both_readings(cli, lake, machines):
+    Path("own.csv").write_text(f"device,from,usd_per_h\n{machines[0].host},02/01/2026,2\n")
+    ended = cli("audit", "--lake", "lake", "--inventory", "own.csv")
+    assert (ended.code, "'02/01/2026' can be 2026-02-01 or 2026-01-02" in ended.err) == (2, True)
+
+
+def cur_of_other_machines(machines, tmp_path, **changed):
+    return as_csv(tmp_path / "cur.csv", [row | changed for row in aws_rows(machines, DAYS)])
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"lineItem/ResourceId": "i-0aaa"}, "name no machine"),
+        ({"lineItem/UsageType": "BoxUsage:m5.4xlarge", "product/instanceType": "m5.4xlarge"}, "without GPUs"),
+        ({"lineItem/UsageType": "EBS:VolumeUsage.gp3"}, "are not for running a machine"),
+        ({}, "fit no GPU of the lake"),
+    ],
+)
+def test_a_bill_that_is_not_used_is_said_before_the_dollars(cli, lake, machines, tmp_path, changed, why):
+    bill = cur_of_other_machines(machines, tmp_path, **changed)
+    said = audit(cli, *WINDOW, "--inventory", bill)
+    (file,) = said["inventory"]["files"]
+    assert (file["used"], {p["basis"] for p in said["prices"]}) == (0, {"market"})
+    dollars = sum(Decimal(usd) for usd in file["skipped_usd"].values())
+    assert dollars + Decimal(said["inventory"]["unmatched_usd"]) >= 432
+    assert said["headline"][0].startswith(f"{bill} was not used, so this is at market prices: $")
+    out = " ".join(cli("audit", "--lake", "lake", *WINDOW, "--inventory", bill, "--out", "rep").out.split())
+    assert out.index("was not used") < out.index("no row was used: ") < out.index(why) < out.index("Productive")
+    page = Path("rep/audit.md").read_text()
+    assert page.index("was not used") < page.index("no row was used: ") < page.index(why) < page.index("Key figure")
+    assert "no row was used" in Path("rep/audit.html").read_text()
+    refused = cli("prices", "paid", "--lake", "lake", *WINDOW, "--inventory", bill)
+    assert refused.code == 2
+    assert why in refused.err
+    for ask in ("budget", "give-back"):
+        assert "no row was used: " in " ".join(cli("ask", ask, "--lake", "lake", "--inventory", bill).out.split())
+
+
+def test_dollars_passed_over_are_said_first(cli, lake, machines, tmp_path):
+    files = BILLS["aws legacy csv"](tmp_path, machines, [*DAYS, *days(day_start_ms("2026-03-01"), 1)])
+    said = audit(cli, *WINDOW, *given(files))
+    (file,) = (f for f in said["inventory"]["files"] if f["kind"] == "aws")
+    passed = sum(Decimal(usd) for usd in file["skipped_usd"].values())
+    assert file["rows"] == file["used"] + sum(file["skipped"].values()) + 3
+    assert Decimal(said["inventory"]["outside_lake_usd"]) == (2 + 3 + 4) * 24
+    assert "was not used" not in said["headline"][0]
+    out = " ".join(cli("audit", "--lake", "lake", *WINDOW, *given(files)).out.split())
+    assert f"3 of {file['rows']} rows are for time before the first or after the last sample ($216.00)" in out
+    assert f"are not for running a machine (${passed:,.2f}): not in this bill." in out
+    assert out.index("not in this bill") < out.index("Productive")
+
+
+@pytest.mark.parametrize("option", ["--price", "--budget"])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("1,900", ("can be 1.900 or 1900", "write 1.900 or 1900")),
+        ("1.900,00", ("has a decimal comma", "write 1900.00")),
+        ("1,90", ("has a decimal comma", "write 1.90")),
+        ("a lot", ("'a lot' is not a", "give dollars")),
+    ],
+)
+def test_a_price_and_a_budget_with_two_readings_are_asked_alike(cli, lake, option, text, words):
+    ended = cli("ask", "budget", "--lake", "lake", option, text)
+    assert ended.code == 2
+    assert option in ended.err
+    assert all(word in ended.err for word in words)
+
+
+@pytest.mark.parametrize(
+    ("text", "usd"), [("1,900.00", 1900), ("$1,900,000", 1_900_000), ("1900.5", Decimal("1900.5"))]
+)
+def test_a_budget_with_one_reading_is_read(cli, lake, text, usd):
+    ended = cli("ask", "budget", "--lake", "lake", "--json", "--budget", text)
+    assert Decimal(ended.json()["lines"][0]["budget_usd"]) == usd
+    made = gpuledger.open(lake).budget(text)
+    assert made.lines[0].budget_usd == usd
+
+
+@pytest.mark.parametrize("text", ["1,900", "1.900", "1.900,00", "1,90"])
+def test_budgets_and_prices_in_python_are_asked_alike(lake, cli, text):
+    opened = gpuledger.open(lake)
+    with pytest.raises(InputError):
+        opened.budget(text)
+    with pytest.raises(InputError):
+        opened.budget({"ml": text})
+    if text != "1.900":  # dollars per hour often have three decimals
+        with pytest.raises(InputError):
+            opened.audit(prices=text)

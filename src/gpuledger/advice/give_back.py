@@ -145,6 +145,7 @@ def _answer(
         not_judged=tuple(not_judged),
         unmatched=tuple(sorted({row.name for row in cost.inventory.unmatched})) if cost.inventory else (),
         assumptions=tuple(_assumptions(cost, window)),
+        inventory=cost.inventory,
     )
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
+from gpuledger.cost.inventories.findings import InventoryUse
 from gpuledger.encode import Json
 from gpuledger.units import Unknown
 
@@ -111,3 +112,4 @@ class GiveBack:
     not_judged: tuple[NotJudged, ...]
     unmatched: tuple[str, ...]
     assumptions: tuple[str, ...]
+    inventory: InventoryUse | None = None

@@ -130,7 +130,20 @@ def headline(
     sizable_ratio: float = 0.0,
 ) -> tuple[str, str]:
     """The money; the first thing to do. An unrated share of `sizable_ratio` or more is named with the money."""
-    return _money(cost, savings, sizable_ratio), _first_line(recommendations)
+    return f"{_not_used(cost)}{_money(cost, savings, sizable_ratio)}", _first_line(recommendations)
+
+
+_PRICES = {"market": "market prices", "instance": "list prices", "given": "the prices given", "yours": "your own rates"}
+
+
+def _not_used(cost: CostStatement) -> str:
+    """That the inventory priced nothing, and what did instead; empty where it priced something, or none was given."""
+    unused = cost.inventory.unused if cost.inventory and cost.inventory.all_unused else ()
+    if not unused:
+        return ""
+    what = f"{unused[0].path} was not used" if len(unused) == 1 else f"{len(unused)} files were not used"
+    used = " and ".join(dict.fromkeys(_PRICES.get(price.basis, price.basis) for price in cost.prices))
+    return f"{what}, so this is at {used}: " if used else f"{what}: "
 
 
 def unrated_note(cost: CostStatement, recommendations: Sequence[Recommendation], sizable_ratio: float) -> str:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpuledger.cli.options import PATH, Command, lake_option
 from gpuledger.errors import InputError
+from gpuledger.numerals import number_given
 
 if TYPE_CHECKING:
     from gpuledger.catalog.prices.rows import Wanted
@@ -69,13 +70,8 @@ def wanted_of(*, purchase: str | None, max_price: str | None, min_memory: float 
     from gpuledger.catalog.prices.rows import Wanted
 
     text, least = max_price, min_memory
-    try:
-        most = None if text is None else Decimal(text.strip().removeprefix("$"))
-    except InvalidOperation:
-        hint = "give dollars as a plain number, for example 2.50"
-        raise InputError(f"--max-price {text!r} is not a price", hint=hint) from None
-    if most is not None and not most.is_finite():
-        raise InputError(f"--max-price {text!r} is not a price", hint="give dollars as a plain number")
+    hint = "give dollars as a plain number, for example 2.50"
+    most = None if text is None else number_given(text, "--max-price", "price", hint)
     if least is not None and not 0 < least < math.inf:
         raise InputError(f"--min-memory {least:g} is not an amount of memory", hint="give GB above 0, for example 80")
     kind: Any = purchase and purchase.replace("-", "_")
@@ -102,11 +98,8 @@ def usd_of(text: str, option: str) -> Decimal:
     """Dollars of an option, checked."""
     from gpuledger.catalog.prices.offers import PRICE_RANGE, plausible_usd_per_h
 
-    try:
-        value = Decimal(text.strip().removeprefix("$"))
-    except InvalidOperation:
-        value = Decimal("NaN")
+    hint = f"give dollars {PRICE_RANGE.removesuffix(' per hour')} as a plain number, for example 2.50"
+    value = number_given(text, option, "price", hint)
     if value != 0 and not plausible_usd_per_h(value):
-        hint = f"give dollars {PRICE_RANGE.removesuffix(' per hour')} as a plain number, for example 2.50"
         raise InputError(f"{option} {text!r} is not a price", hint=hint)
     return value

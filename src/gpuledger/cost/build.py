@@ -32,6 +32,7 @@ from gpuledger.ledger.jobs.counts import words_of
 from gpuledger.ledger.read.doubts import doubts
 from gpuledger.ledger.read.owners import By, dimension, named_by, space_name
 from gpuledger.ledger.read.scope import Scope, owner_name
+from gpuledger.numerals import number_given
 from gpuledger.physics.calibration import Calibration
 from gpuledger.physics.evidence import ModelFacts, PipeRates
 from gpuledger.units import MS_PER_HOUR, Unknown, count, some, utc
@@ -239,10 +240,13 @@ def energy_price(value: Money) -> Decimal:
 
 def money_of(value: Money) -> Decimal:
     """A number as the decimal it is written as."""
+    hint = "give dollars as a plain number, for example 2.50"
+    if isinstance(value, str):
+        return number_given(value, "", "price", hint)
     with suppress(InvalidOperation):
         if (found := Decimal(str(value))).is_finite():
             return found
-    raise InputError(f"{value!r} is not a price", hint="give dollars as a plain number, for example 2.50")
+    raise InputError(f"{value!r} is not a price", hint=hint)
 
 
 def _assumptions(bill: Charged, asked: Asked) -> Iterator[str]:

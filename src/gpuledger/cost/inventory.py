@@ -12,7 +12,7 @@ import csv
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
@@ -22,6 +22,8 @@ from gpuledger.catalog.files import data_dir
 from gpuledger.catalog.prices.offers import PRICE_RANGE, plausible_usd_per_h
 from gpuledger.cost.inventories.findings import InventoryUse, Source
 from gpuledger.errors import FactError, FileFault, map_os_error, nearest
+from gpuledger.numerals import Ambiguous, Shown, Unclear, number_in, shown_by
+from gpuledger.telemetry.date_order import days_of
 from gpuledger.units import MS_PER_S, utc
 
 COLUMNS = ("device", "from", "to", "instance", "region", "purchase_option", "usd_per_h")
@@ -99,15 +101,21 @@ def rows_of_text(path: str, text: str) -> tuple[Paid, ...]:
     except csv.Error as error:
         where = f"line {reader.line_num + 1}: cannot be read as CSV: {error}"
         raise FileFault(path, where, hint="shorten the value, or close its quote") from error
-    return rows_of_table(path, names, lines)
+    return rows_of_table(path, names, lines, typed=False)
 
 
 def rows_of_table(
-    path: str, names: Sequence[str], lines: Sequence[tuple[int, Mapping[str, str] | Mapping[str | None, str | None]]]
+    path: str,
+    names: Sequence[str],
+    lines: Sequence[tuple[int, Mapping[str, str] | Mapping[str | None, str | None]]],
+    *,
+    typed: bool = True,
 ) -> tuple[Paid, ...]:
-    """The rows of a table, each with its number, checked."""
+    """The rows of a table, each with its number, checked; `typed`: its numbers are numbers and not text."""
     _check_header(path, names)
-    rows = tuple(_row(path, number, line) for number, line in lines)
+    cells = [(number, _cells(path, number, line)) for number, line in lines]
+    prices = shown_by((line.get("usd_per_h", "") for _, line in cells), points=typed)
+    rows = tuple(_row(path, number, line, prices) for number, line in cells)
     if not rows:
         raise FileFault(path, "no rows", hint=f"write one line per device under: {','.join(COLUMNS)}")
     check_overlaps(Inventory(path, rows))
@@ -126,10 +134,13 @@ def _check_header(path: str, names: Iterable[str]) -> None:
             raise FactError(path, "row 1", f"column {name!r} is missing", hint=f"begin with: {','.join(COLUMNS)}")
 
 
-def _row(path: str, number: int, line: Mapping[str, str] | Mapping[str | None, str | None]) -> Paid:
+def _cells(path: str, number: int, line: Mapping[str, str] | Mapping[str | None, str | None]) -> dict[str, str]:
     if None in line:
         raise FactError(path, f"row {number}", "more values than columns", hint="quote values that hold a comma")
-    get = {str(k).strip(): (v or "").strip() for k, v in line.items()}
+    return {str(k).strip(): (v or "").strip() for k, v in line.items()}
+
+
+def _row(path: str, number: int, get: Mapping[str, str], prices: Shown) -> Paid:
     fail = _Fault(path, number, get)
     if not get["device"]:
         raise fail("device", "give the UUID of the GPU, or the name of its host")
@@ -139,7 +150,7 @@ def _row(path: str, number: int, line: Mapping[str, str] | Mapping[str | None, s
     start, end = fail.instant("from"), fail.instant("to")
     if start is not None and end is not None and start >= end:
         raise fail("to", f"make it later than from ({utc(start).isoformat()})")
-    price = fail.price("usd_per_h")
+    price = fail.price("usd_per_h", prices)
     instance = get.get("instance", "")
     if price is None and not instance:
         raise fail("usd_per_h", "give the price, or the instance to look it up by")
@@ -154,9 +165,9 @@ class _Fault:
     def __init__(self, path: str, number: int, values: Mapping[str, str]) -> None:
         self.path, self.number, self.values = path, number, values
 
-    def __call__(self, field: str, hint: str) -> FactError:
-        found = self.values.get(field, "")
-        return FactError(self.path, f"row {self.number}, {field}", f"found {found!r}", hint=hint)
+    def __call__(self, field: str, hint: str, problem: str = "") -> FactError:
+        found = problem or f"found {self.values.get(field, '')!r}"
+        return FactError(self.path, f"row {self.number}, {field}", found, hint=hint)
 
     def instant(self, field: str) -> int | None:
         """A time as milliseconds; without a zone it is UTC."""
@@ -166,21 +177,25 @@ class _Fault:
         try:
             at = dt.datetime.fromisoformat(text)
         except ValueError:
-            raise self(field, "write the time as 2026-01-20 or 2026-01-20T08:00:00+00:00") from None
+            days = " or ".join(dict.fromkeys(map(str, days_of(text).values())))
+            problem = f"{text!r} can be {days}" if " or " in days else ""
+            raise self(field, "write the time as 2026-01-20 or 2026-01-20T08:00:00+00:00", problem) from None
         at = at if at.tzinfo else at.replace(tzinfo=dt.UTC)
         if not 1970 < at.year < 9999:
             raise self(field, "give a year from 1971 to 9998, or leave it empty for an open end")
         return round(at.timestamp() * MS_PER_S)
 
-    def price(self, field: str) -> Decimal | None:
-        """Dollars per hour, above zero."""
-        text = self.values.get(field, "").removeprefix("$")
+    def price(self, field: str, column: Shown) -> Decimal | None:
+        """Dollars per hour, above zero; `column`: how the prices of the table are written."""
+        text = self.values.get(field, "")
         if not text:
             return None
         try:
-            price = Decimal(text)
-        except InvalidOperation:
-            raise self(field, "write the price as a plain number, for example 6.88") from None
+            price = number_in(text, column)
+        except Ambiguous as error:
+            raise self(field, error.hint, error.problem) from None
+        except Unclear:
+            raise self(field, "write the price as a plain number above 0, for example 6.88") from None
         owned = price == 0 and self.values.get("purchase_option") == "owned"
         if not owned and not plausible_usd_per_h(price):
             raise self(field, f"give a price above 0, {PRICE_RANGE}; 0 is for purchase_option owned")

@@ -13,6 +13,7 @@ from typing import Literal, Unpack
 from gpuledger.arguments import takes
 from gpuledger.cost.build import Money, Terms, cost_statement
 from gpuledger.cost.forecast import Forecast, forecast
+from gpuledger.cost.inventories.findings import InventoryUse
 from gpuledger.cost.inventories.settling import inventory_of
 from gpuledger.cost.money import ZERO
 from gpuledger.cost.statement import CostStatement
@@ -22,12 +23,14 @@ from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import end_ms, newest_ms
+from gpuledger.numerals import number_given
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, Unknown, day_start_ms, utc
 
 ALL = "all GPUs"
 # Days before the newest sample that a forecast rests on: each weekday four times.
 HISTORY_DAYS = 28
 Verdict = Literal["over already", "over", "uncertain", "within", "no budget", "unknown"]
+_BUDGET = "give dollars per month above 0, for example 20000"
 _MONTH = re.compile(r"(\d{4})-(\d{2})")
 
 
@@ -111,6 +114,7 @@ class MonthBudget:
     lines: tuple[BudgetLine, ...]
     daily: Mapping[str, Decimal]
     assumptions: tuple[str, ...]
+    inventory: InventoryUse | None = None
 
     def as_json(self) -> Json:
         """Days as a table: one row each."""
@@ -126,6 +130,10 @@ def budgets_of(budget: Money | Mapping[str, Money]) -> dict[str, Decimal]:
     """Budgets as they are given in Python: dollars for all GPUs, or by team or namespace."""
     found = {}
     for name, amount in (budget if isinstance(budget, Mapping) else {ALL: budget}).items():
+        if isinstance(amount, str):
+            whose = "the budget" if name == ALL else f"the budget of {name}"
+            found[name] = number_given(amount, whose, "budget", _BUDGET, points=False)
+            continue
         try:
             found[name] = Decimal(str(amount))
         except InvalidOperation:
@@ -135,7 +143,7 @@ def budgets_of(budget: Money | Mapping[str, Money]) -> dict[str, Decimal]:
 
 def _no_budget(name: str, amount: object) -> InputError:
     whose = "" if name == ALL else f" of {name}"
-    return InputError(f"the budget{whose} is {amount}", hint="give dollars per month above 0, for example 20000")
+    return InputError(f"the budget{whose} is {amount}", hint=_BUDGET)
 
 
 @takes(Terms)
@@ -174,6 +182,7 @@ def month_budget(
         daily={day.isoformat(): made.dollars.paid_usd for day, made in history.items()
                if not isinstance(made.dollars, Unknown)},
         assumptions=tuple(_assumptions(lines, unseen_ms, now)),
+        inventory=now.inventory,
     )  # fmt: skip
 
 

@@ -20,6 +20,7 @@ from gpuledger.cost.inventories.findings import InventoryUse, Source
 from gpuledger.cost.inventories.kinds import Stock
 from gpuledger.cost.inventories.matching import Presence, read_presences
 from gpuledger.cost.inventories.settling import settle
+from gpuledger.cost.inventories.unused import next_file, not_used
 from gpuledger.cost.inventory import Paid
 from gpuledger.cost.money import ZERO, usd
 from gpuledger.errors import InputError
@@ -86,7 +87,9 @@ def paid_prices(lake: Lake, inventory: Stock, since_ms: int | None = None, until
     rows = tuple(_prices(settled.rows, models, start, end))
     priced = {r.device for r in settled.rows if r.usd_per_h is not None and r.within(start, end)}
     if not rows:
-        raise InputError("no row of the inventory prices a GPU of this lake in this window", hint=_next(used))
+        why = "; ".join(f"{file.path}: {words}" for file in used.unused if (words := not_used(file, used)))
+        problem = f"no row of the inventory prices a GPU of this lake in this window{f': {why}' if why else ''}"
+        raise InputError(problem, hint=_next(used))
     known = [r.saved_usd_per_month for r in rows if not isinstance(r.saved_usd_per_month, Unknown)]
     saved = sum(known, ZERO) if known else Unknown("no list price for any of these GPUs")
     paid = sum((r.paid_usd for r in rows), ZERO)
@@ -101,7 +104,11 @@ def _next(use: InventoryUse) -> str:
     if use.missed:
         names = ", ".join(row.name for row in use.missed[:3])
         return f"{names} fit no host of the lake: add the node list that links them, kubectl get nodes -o json"
-    return "give a bill, or a table with usd_per_h; a list of nodes has no prices"
+    steps = (next_file(file, use) for file in use.unused)
+    return (
+        next((step for step in steps if step), "")
+        or "give a bill, or a table with usd_per_h; a list of nodes has no prices"
+    )
 
 
 def _prices(rows: Iterable[Paid], models: dict[str, str | None], start: int, end: int) -> Iterator[PaidPrice]:

@@ -6,9 +6,12 @@ other order is refused as a whole: those that fit both would be read as days of 
 
 from __future__ import annotations
 
+import datetime as dt
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -16,6 +19,7 @@ import msgspec
 from gpuledger.errors import FileFault
 
 _DATE = re.compile(r"\s*(\d{1,2})/(\d{1,2})/\d{2,4}\b")
+_WHOLE_DATE = re.compile(r"(\d{1,2})/(\d{1,2})/(\d{4})")
 _MONTHS, _DAYS = 12, 31
 
 
@@ -47,6 +51,19 @@ def order_of(text: str) -> Order | None:
     if first <= _MONTHS and second <= _DAYS:
         return Order.MONTH_FIRST
     return Order.DAY_FIRST if first <= _DAYS and second <= _MONTHS else None
+
+
+@lru_cache(maxsize=1 << 12)
+def days_of(text: str) -> Mapping[Order, dt.date]:
+    """The days that a date such as 03/09/2026 may be, by the order it is read in; none where it is no such date."""
+    found = _WHOLE_DATE.fullmatch(text)
+    out: dict[Order, dt.date] = {}
+    if found is not None:
+        first, second, year = (int(part) for part in found.groups())
+        for order, (month, day) in {Order.MONTH_FIRST: (first, second), Order.DAY_FIRST: (second, first)}.items():
+            with suppress(ValueError):
+                out[order] = dt.date(year, month, day)
+    return out
 
 
 def turned(layouts: Iterable[str], order: Order) -> tuple[str, ...]:

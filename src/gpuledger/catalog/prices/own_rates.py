@@ -19,6 +19,7 @@ from gpuledger.catalog.files import parse_json, parse_toml, read_text
 from gpuledger.catalog.gpus import get_gpu, load_gpus
 from gpuledger.catalog.prices.offers import PRICE_RANGE, Offer, Purchase, load_offers, plausible_usd_per_h
 from gpuledger.errors import FactError, FileFault, UnknownName, nearest
+from gpuledger.numerals import Ambiguous, Shown, Unclear, number_in, shown_by
 from gpuledger.units import Unknown
 
 COLUMNS = (
@@ -100,8 +101,10 @@ def read_rates(file: str | Path, today: dt.date) -> tuple[Rate, ...]:
         raise FileFault(path, "no rates", hint=f"write one per line under: {','.join(COLUMNS)}")
     rates: list[Rate] = []
     seen: dict[tuple[str, ...], str] = {}
+    typed = path.suffix.casefold() != ".csv"
+    prices = shown_by((values.get("usd_per_h", "") for _, values in rows), points=typed)
     for where, values in rows:
-        rate = _Row(str(path), where, values, today).rate()
+        rate = _Row(str(path), where, values, today, prices).rate()
         if other := seen.get(rate.covers):
             raise FactError(str(path), where, f"{other} gives this rate already", hint="keep one of the two")
         seen[rate.covers] = where
@@ -167,13 +170,14 @@ def _check_names(path: Path, where: str, names: Sequence[str] | Mapping[str, Any
 
 
 class _Row:
-    """Reads the fields of one rate; an error names the place."""
+    """Reads the fields of one rate; an error names the place. `prices`: how the prices of the file are written."""
 
-    def __init__(self, path: str, where: str, values: Mapping[str, str], today: dt.date) -> None:
-        self.path, self.where, self.values, self.today = path, where, values, today
+    def __init__(self, path: str, where: str, values: Mapping[str, str], today: dt.date, prices: Shown) -> None:
+        self.path, self.where, self.values, self.today, self.prices = path, where, values, today, prices
 
-    def fault(self, field: str, hint: str) -> FactError:
-        return FactError(self.path, f"{self.where}, {field}", f"found {self.values.get(field, '')!r}", hint=hint)
+    def fault(self, field: str, hint: str, problem: str = "") -> FactError:
+        found = problem or f"found {self.values.get(field, '')!r}"
+        return FactError(self.path, f"{self.where}, {field}", found, hint=hint)
 
     def rate(self) -> Rate:
         get = self.values.get
@@ -242,11 +246,14 @@ class _Row:
         return int(text)
 
     def _price(self) -> Decimal:
-        text = self.values.get("usd_per_h", "").removeprefix("$")
         try:
-            price = Decimal(text)
-        except InvalidOperation:
-            raise self.fault("usd_per_h", "write dollars per hour as a plain number, for example 2.10") from None
+            price = number_in(self.values.get("usd_per_h", ""), self.prices)
+        except Ambiguous as error:
+            raise self.fault("usd_per_h", error.hint, error.problem) from None
+        except Unclear:
+            raise self.fault(
+                "usd_per_h", "write dollars per hour as a plain number above 0, for example 2.10"
+            ) from None
         if not plausible_usd_per_h(price):
             raise self.fault("usd_per_h", f"give a price above 0: {PRICE_RANGE}")
         return price

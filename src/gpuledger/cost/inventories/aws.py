@@ -25,6 +25,7 @@ _COVERED = {
 _USAGE = {"Usage", *_COVERED}
 # What a Savings Plan takes back of the list price, and taxes, which name the instance they are for at times.
 _NOT_A_PRICE = {"SavingsPlanNegation", "Tax"}
+_OF_COMMITMENTS = {"SavingsPlanNegation", "SavingsPlanRecurringFee", "SavingsPlanUpfrontFee", "RIFee"}
 
 
 class Aws:
@@ -36,7 +37,7 @@ class Aws:
 
     def read(self, content: Content) -> Found:
         """The rows of instances with GPUs."""
-        return billed(content, "aws", {*_MARKS, "line_item_resource_id"}, self._row)
+        return billed(content, "aws", {*_MARKS, "line_item_resource_id"}, self._row, self._passed_over)
 
     def _row(self, row: Fields) -> Spent | Skipped:
         resource, kind = row.text("line_item_resource_id"), row.text("line_item_line_item_type")
@@ -60,6 +61,13 @@ class Aws:
             instance=instance, region=row.text("product_region_code", "product_region"),
             purchase_option=_bought(kind, usage), gpus=gpus_in(instance),
         )  # fmt: skip
+
+    def _passed_over(self, row: Fields) -> Decimal | None:
+        """What a row cost that does not count; a commitment's own rows are in the effective cost of what it covers."""
+        if row.text("line_item_line_item_type") in _OF_COMMITMENTS:
+            return None
+        amount = row.number_of("line_item_unblended_cost")
+        return row.dollars(amount, row.text("line_item_currency_code", "pricing_currency")) if amount else None
 
     def _cost(self, row: Fields, kind: str) -> Decimal | None:
         """What the row really cost; None where a commitment covers it and the report does not say at which cost."""

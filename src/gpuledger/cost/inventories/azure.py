@@ -9,8 +9,11 @@ from gpuledger.cost.inventories.content import Content
 from gpuledger.cost.inventories.fields import Fields, billed, gpus_in, has_gpus
 from gpuledger.cost.inventories.findings import Skipped
 from gpuledger.cost.inventories.kinds import KINDS, Found, Spent
+from gpuledger.errors import FileFault
+from gpuledger.telemetry.date_order import Order, order_of
 
 _COSTS = ("cost_in_billing_currency", "cost_in_usd", "pre_tax_cost", "cost")
+_DAYS = ("date", "usage_date_time", "usage_date")
 _MACHINES = "virtual machines"
 _VM = re.compile(r"/virtualMachines/([^/]+)$", re.IGNORECASE)
 _SCALE_SET = re.compile(r"/virtualMachineScaleSets/([^/]+)(?:/virtualMachines/(\d+))?$", re.IGNORECASE)
@@ -25,9 +28,15 @@ class Azure:
 
     def read(self, content: Content) -> Found:
         """The rows of virtual machines with GPUs."""
-        return billed(content, "azure", {"meter_category"}, self._row)
+        found = billed(content, "azure", {"meter_category"}, self._row, self._cost)
+        other = [text for text in sorted(content.written.dates) if order_of(text) is Order.DAY_FIRST]
+        if other:
+            problem = f"its dates have the day first ({other[0]!r}); Azure writes the month first"
+            raise FileFault(content.path, problem, hint="export it again, or write dates as 2026-01-20")
+        return found
 
     def _row(self, row: Fields) -> Spent | Skipped:
+        row.content.written.dates.add(row.text(*_DAYS))
         if row.text("meter_category").casefold() != _MACHINES:
             return Skipped.NOT_COMPUTE
         more = row.object_in("additional_info")
@@ -41,7 +50,7 @@ class Azure:
         cost = self._cost(row)
         if cost is None:
             return Skipped.NO_COST
-        start, end = row.period(["date", "usage_date_time", "usage_date"], ["end_date"])
+        start, end = row.period(_DAYS, ["end_date"], month_first=True)
         unit = row.text("unit_of_measure").casefold()
         hours = row.number_of("quantity", "usage_quantity") if not unit or unit in {"1 hour", "hours", "1"} else None
         return Spent(

@@ -14,7 +14,7 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +24,7 @@ from typing import IO, Any, cast
 
 from gpuledger.bounds import LINE_BYTES, Unpacked, lines, refuse_claims, whole
 from gpuledger.cost.inventories.sheet import sheet_rows
+from gpuledger.cost.inventories.written import Written
 from gpuledger.errors import FileFault, map_os_error
 from gpuledger.telemetry.unpacking import is_utf16, not_utf8
 
@@ -172,6 +173,16 @@ class Content:
         """The first line of a CSV file, as it is written."""
         first = self.first_lines[0] if self.first_lines else ""
         return next(csv.reader([first], delimiter=self._delimiter), []) if len(first) < HEAD_BYTES else []
+
+    @cached_property
+    def written(self) -> Written:
+        """How its columns write numbers and days."""
+        typed = self.binary or self.json_lines or self.document is not None
+        return Written(self._values, typed=typed, points=typed or self._delimiter == ",")
+
+    def _values(self, names: Collection[str]) -> Iterator[str]:
+        for _, row in self.table:
+            yield from (value for name in names if (value := row.get(name, "")))
 
     @property
     def _delimiter(self) -> str:

@@ -9,7 +9,7 @@ import datetime as dt
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cache
@@ -18,21 +18,30 @@ from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.cost.inventories.content import Content, Row
 from gpuledger.cost.inventories.findings import Skipped
 from gpuledger.cost.inventories.kinds import Found, Spent
-from gpuledger.errors import FactError, FileFault
+from gpuledger.errors import FactError, FileFault, InputError
+from gpuledger.numerals import Ambiguous, Unclear
+from gpuledger.telemetry.date_order import Order, days_of
 from gpuledger.units import MS_PER_DAY, MS_PER_S
 
 USD = "USD"
-_SPELLINGS = ("%m/%d/%Y", "%Y%m%d", "%Y-%m-%d %H:%M:%S UTC", "%Y-%m-%d %H:%M:%S.%f UTC")
-MOST_USD = Decimal("1e12")
+# Between dots the day comes first everywhere.
+_SPELLINGS = ("%Y-%m-%d %H:%M:%S UTC", "%Y-%m-%d %H:%M:%S.%f UTC", "%d.%m.%Y")
+MOST_USD, _ZERO = Decimal("1e12"), Decimal(0)
+_PLAIN_AMOUNT = "export the bill again: an amount is a plain number such as 55.04"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Fields:
     """One row."""
 
-    path: str
+    content: Content
     number: int
     values: Row
+
+    @property
+    def path(self) -> str:
+        """The file it is in."""
+        return self.content.path
 
     def text(self, *names: str) -> str:
         """The first of these columns that has a value."""
@@ -42,36 +51,68 @@ class Fields:
                 return value
         return ""
 
-    def fault(self, field: str, hint: str) -> FactError:
+    def fault(self, field: str, hint: str, problem: str = "") -> FactError:
         """An error about one field."""
-        return FactError(self.path, f"row {self.number}, {field}", f"found {self.values.get(field, '')!r}", hint=hint)
+        found = problem or f"found {self.values.get(field, '')!r}"
+        return FactError(self.path, f"row {self.number}, {field}", found, hint=hint)
 
     def number_of(self, *names: str) -> Decimal | None:
         """An amount; None where every one of the columns is empty."""
-        name = next((name for name in names if self.values.get(name)), None)
-        if name is None:
+        get = self.values.get
+        for name in names:
+            if text := get(name):
+                break
+        else:
             return None
         try:
-            found = Decimal(self.values[name].replace(",", ""))
+            found = Decimal(text) if self.content.written.points else self._looked_up(name, text)
         except InvalidOperation:
-            found = Decimal("NaN")
+            found = self._looked_up(name, text)
         if not found.is_finite() or abs(found) > MOST_USD:
-            raise self.fault(name, "export the bill again: an amount is a plain number such as 55.04")
+            raise self.fault(name, _PLAIN_AMOUNT)
         return found
 
-    def instant(self, *names: str) -> int | None:
-        """A time in milliseconds; without a zone it is UTC. None where every one of the columns is empty."""
+    def _looked_up(self, name: str, text: str) -> Decimal:
+        """An amount whose column may have to say how it is written."""
+        try:
+            return self.content.written.number(name, text)
+        except Ambiguous as error:
+            raise self.fault(name, f"{error.hint}, or export the bill again", error.problem) from None
+        except Unclear:
+            raise self.fault(name, _PLAIN_AMOUNT) from None
+
+    def instant(self, *names: str, alike: Collection[str] = (), month_first: bool = False) -> int | None:
+        """A time in milliseconds; without a zone it is UTC. None where every one of the columns is empty.
+
+        Days such as 02/09/2026 are read by what the columns `alike` show, or by the format where it says the order.
+        """
         name = next((name for name in names if self.values.get(name)), None)
         if name is None:
             return None
-        at = _time(self.values[name])
+        text = self.values[name]
+        if "/" in text:
+            day = self._day(name, text, (*names, *alike), month_first=month_first)
+            at = None if day is None else _time(day.isoformat())
+        else:
+            at = _time(text)
         if at is None:
             raise self.fault(name, "write the time as 2026-01-20 or 2026-01-20T08:00:00Z")
         return at
 
-    def period(self, starts: Collection[str], ends: Collection[str], length_ms: int = MS_PER_DAY) -> tuple[int, int]:
+    def _day(self, name: str, text: str, columns: Sequence[str], *, month_first: bool) -> dt.date | None:
+        if month_first:
+            return days_of(text).get(Order.MONTH_FIRST)
+        try:
+            return self.content.written.day(columns, text)
+        except Unclear as error:
+            raise self.fault(name, error.hint, error.problem) from None
+
+    def period(
+        self, starts: Collection[str], ends: Collection[str], length_ms: int = MS_PER_DAY, *, month_first: bool = False
+    ) -> tuple[int, int]:
         """From when to when the row counts; without an end it is this long."""
-        start, end = self.instant(*starts), self.instant(*ends)
+        start = self.instant(*starts, alike=ends, month_first=month_first)
+        end = self.instant(*ends, alike=starts, month_first=month_first)
         if start is None:
             raise self.fault(next(iter(starts)), "export the bill with the start of each charge")
         end = start + length_ms if end is None or end == start else end
@@ -120,21 +161,39 @@ def rows_of(content: Content, needed: Collection[str] = ()) -> Iterator[Fields]:
     found = False
     for number, values in content.table:
         found = True
-        yield Fields(content.path, number, values)
+        yield Fields(content, number, values)
     if not found:
         raise FileFault(content.path, "no rows", hint="is the export complete? write it again")
 
 
-def billed(content: Content, kind: str, needed: Collection[str], judged: Callable[[Fields], Spent | Skipped]) -> Found:
-    """A bill row by row: what each was spent on, or why it does not count."""
+def billed(
+    content: Content,
+    kind: str,
+    needed: Collection[str],
+    judged: Callable[[Fields], Spent | Skipped],
+    cost: Callable[[Fields], Decimal | None],
+) -> Found:
+    """A bill row by row: what each was spent on, or why it does not count and what it cost."""
     skipped, spent = Counter[Skipped](), list[Spent]()
+    dollars: dict[Skipped, Decimal] = {}
     for row in rows_of(content, needed):
         found = judged(row)
         if isinstance(found, Spent):
             spent.append(found)
-        else:
-            skipped[found] += 1
-    return Found(content.path, kind, len(spent) + skipped.total(), spent=tuple(spent), skipped=skipped)
+            continue
+        skipped[found] += 1
+        if paid := passed_over(row, cost):
+            dollars[found] = dollars.get(found, _ZERO) + paid
+    rows = len(spent) + skipped.total()
+    return Found(content.path, kind, rows, spent=tuple(spent), skipped=skipped, skipped_usd=dollars)
+
+
+def passed_over(row: Fields, cost: Callable[[Fields], Decimal | None]) -> Decimal | None:
+    """What a row cost that does not count; None where that cannot be read, which is no reason to refuse the bill."""
+    try:
+        return cost(row)
+    except InputError:
+        return None
 
 
 # Families with GPUs as the clouds name them; types of other families have none.

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 
 ZERO = Decimal(0)
+# Kinds of files that say which machines there are, without prices.
+NODES = ("kubernetes", "slurm")
 
 
 class Why(StrEnum):
@@ -81,12 +83,19 @@ class PartlySeen:
 
 @dataclass(frozen=True)
 class FileUse:
-    """What became of the rows of one file."""
+    """What became of the rows of one file: `used` are in the bill, `skipped` passed over, with what those cost."""
 
     path: str
     kind: str
     rows: int
     skipped: Mapping[Skipped, int]
+    used: int = 0
+    skipped_usd: Mapping[Skipped, Decimal] = field(default_factory=dict)
+
+    @property
+    def passed_over(self) -> Mapping[Skipped, int]:
+        """Rows passed over as a whole."""
+        return {why: rows for why, rows in self.skipped.items() if why is not Skipped.COMMITMENT_CREDIT}
 
 
 @dataclass(frozen=True)
@@ -107,6 +116,16 @@ class InventoryUse:
     outside_h: float = 0.0
     repeated_rows: int = 0
     gpus_unpriced: int = 0
+
+    @property
+    def unused(self) -> tuple[FileUse, ...]:
+        """Files with prices of which no row is in the bill."""
+        return tuple(file for file in self.files if not file.used and file.kind not in NODES)
+
+    @property
+    def all_unused(self) -> bool:
+        """Whether there are files with prices, and no row of any of them is in the bill."""
+        return bool(self.unused) and not any(file.used for file in self.files if file.kind not in NODES)
 
     @property
     def missed(self) -> tuple[Unmatched, ...]:

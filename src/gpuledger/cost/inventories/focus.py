@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 
 from gpuledger.cost.inventories.azure import machine_names
 from gpuledger.cost.inventories.content import Content
@@ -26,7 +27,7 @@ class Focus:
 
     def read(self, content: Content) -> Found:
         """The rows of machines; those without GPUs are passed over where their type says so."""
-        return billed(content, "focus", _MARKS, self._row)
+        return billed(content, "focus", _MARKS, self._row, _cost)
 
     def _row(self, row: Fields) -> Spent | Skipped:
         category, service = row.text("charge_category"), row.text("service_category")
@@ -38,17 +39,23 @@ class Focus:
         instance = _type(row)
         if has_gpus(instance) is False:
             return Skipped.NO_GPU
-        cost = row.number_of("effective_cost", "billed_cost")
+        cost = _cost(row)
         if cost is None:
             return Skipped.NO_COST
         start, end = row.period(["charge_period_start"], ["charge_period_end"])
         hourly = _HOURS.fullmatch(row.text("consumed_unit", "pricing_unit"))
         hours = row.number_of("consumed_quantity", "pricing_quantity") if hourly else None
         return Spent(
-            row.path, row.number, names, start, end, row.dollars(cost, row.text("billing_currency")), hours,
+            row.path, row.number, names, start, end, cost, hours,
             instance=instance, region=row.text("region_id", "region_name"),
             purchase_option=_BOUGHT.get(row.text("pricing_category").casefold(), "on_demand"), gpus=gpus_in(instance),
         )  # fmt: skip
+
+
+def _cost(row: Fields) -> Decimal | None:
+    """In dollars, a commitment spread over what it covers."""
+    amount = row.number_of("effective_cost", "billed_cost")
+    return None if amount is None else row.dollars(amount, row.text("billing_currency"))
 
 
 def _names(row: Fields) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from collections import Counter
 from decimal import Decimal, InvalidOperation
 
 from gpuledger.cost.inventories.content import Content
-from gpuledger.cost.inventories.fields import MOST_USD, USD, Fields, rows_of
+from gpuledger.cost.inventories.fields import MOST_USD, USD, Fields, passed_over, rows_of
 from gpuledger.cost.inventories.findings import Skipped
 from gpuledger.cost.inventories.kinds import KINDS, Found, Spent
 from gpuledger.errors import FactError
@@ -36,18 +36,23 @@ class Gcp:
     def read(self, content: Content) -> Found:
         """The rows of machines that have at least one GPU SKU."""
         skipped, found, count = Counter[Skipped](), list[tuple[Spent, bool]](), 0
+        dollars: dict[Skipped, Decimal] = {}
         for row in rows_of(content, _MARKS):
             count += 1
             made = self._row(row)
             if isinstance(made, Skipped):
                 skipped[made] += 1
+                if paid := passed_over(row, _cost):
+                    dollars[made] = dollars.get(made, Decimal(0)) + paid
             else:
                 skipped[Skipped.COMMITMENT_CREDIT] += _credits(row)[1]
                 found.append((made, bool(_GPU.search(row.text("sku_description")))))
         machines = {spent.names for spent, of_gpu in found if of_gpu}
         kept = tuple(spent for spent, _ in found if spent.names in machines)
         skipped[Skipped.NO_GPU] += len(found) - len(kept)
-        return Found(content.path, "gcp", count, spent=kept, skipped=+skipped)
+        if without := sum((spent.usd for spent, _ in found if spent.names not in machines), Decimal(0)):
+            dollars[Skipped.NO_GPU] = without
+        return Found(content.path, "gcp", count, spent=kept, skipped=+skipped, skipped_usd=dollars)
 
     def _row(self, row: Fields) -> Spent | Skipped:
         sku, service = row.text("sku_description"), row.text("service_description")
@@ -57,15 +62,21 @@ class Gcp:
         names = tuple(dict.fromkeys(name.rpartition("/")[2] for name in ids if name))
         if not names:
             return Skipped.NO_MACHINE
-        cost = row.number_of("cost")
+        cost = _cost(row)
         if cost is None:
             return Skipped.NO_COST
         start, end = row.period(["usage_start_time"], ["usage_end_time"])
         return Spent(
-            row.path, row.number, names, start, end, _dollars(row, cost + _credits(row)[0]),
+            row.path, row.number, names, start, end, cost,
             instance=_machine_type(row), region=row.text("location_region"),
             purchase_option="spot" if _SPOT.search(sku) else "on_demand",
         )  # fmt: skip
+
+
+def _cost(row: Fields) -> Decimal | None:
+    """In dollars, after its credits."""
+    amount = row.number_of("cost")
+    return None if amount is None else _dollars(row, amount + _credits(row)[0])
 
 
 def _credits(row: Fields) -> tuple[Decimal, bool]:

@@ -55,7 +55,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Found:
-    """All that one file holds."""
+    """All that one file holds. `skipped_usd`: what the rows passed over cost, where they say so in dollars."""
 
     path: str
     kind: str
@@ -64,6 +64,7 @@ class Found:
     spent: tuple[Spent, ...] = ()
     nodes: tuple[Node, ...] = ()
     skipped: Mapping[Skipped, int] = field(default_factory=dict)
+    skipped_usd: Mapping[Skipped, Decimal] = field(default_factory=dict)
 
 
 class Kind(Protocol):
@@ -117,9 +118,16 @@ def _read(content: Content) -> Found:
         raise FileFault(content.path, "the file is empty", hint=_EXPECTED)
     for name, kind in KINDS:
         if name != OWN and kind.fits(content):
-            return kind.read(content)
+            return _read_as(kind, content)
     own = KINDS.get(OWN)
     if own.fits(content):
         return own.read(content)
     some = ", ".join(sorted(content.columns)[:4])
     raise FileFault(content.path, f"not a known kind of inventory (columns: {some or 'none'})", hint=_EXPECTED)
+
+
+def _read_as(kind: Kind, content: Content) -> Found:
+    """The rows; again where a decimal comma shows up after points were taken to stand before decimals."""
+    points = content.written.points
+    found = kind.read(content)
+    return found if content.written.points == points else kind.read(content)

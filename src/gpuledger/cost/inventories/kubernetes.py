@@ -35,7 +35,7 @@ class Kubernetes:
         """The nodes with GPUs, under all of their names."""
         skipped, nodes, count = Counter[Skipped](), list[Node](), 0
         for count, item in enumerate(_items(content.document), start=1):
-            node = _node(content.path, count, item)
+            node = _node(content, count, item)
             if node.gpus or gpus_in(node.instance):
                 nodes.append(node)
             else:
@@ -64,7 +64,7 @@ def _listed(found: Any) -> list[Mapping[str, Any]]:
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
-def _node(path: str, number: int, item: Mapping[str, Any]) -> Node:
+def _node(content: Content, number: int, item: Mapping[str, Any]) -> Node:
     labels, capacity = (_mapping(_part(item, *path)) for path in (("metadata", "labels"), ("status", "capacity")))
     boards = str(labels.get(_BOARDS, ""))
     gpus = boards or next((str(capacity[name]) for name in _GPUS if name in capacity), "")
@@ -73,10 +73,10 @@ def _node(path: str, number: int, item: Mapping[str, Any]) -> Node:
     names += [provider, provider.rpartition("/")[2] if not provider.startswith("azure") else ""]
     names += [*machine_names(provider), *(n for n in machine_names(provider.rpartition("/virtualMachines/")[0]))]
     names += [f"ip-{name.replace('.', '-')}" for name in names if _is_ip(name)]
-    created = Fields(path, number, {"creationTimestamp": str(_part(item, "metadata", "creationTimestamp") or "")})
+    created = Fields(content, number, {"creationTimestamp": str(_part(item, "metadata", "creationTimestamp") or "")})
     spot = any(str(labels.get(label, "")).casefold() == value.casefold() for label, value in _SPOT.items())
     return Node(
-        path, number, str(_part(item, "metadata", "name") or ""), frozenset(name for name in names if name),
+        content.path, number, str(_part(item, "metadata", "name") or ""), frozenset(name for name in names if name),
         instance=next((str(labels[name]) for name in _TYPE if name in labels), ""),
         region=next((str(labels[name]) for name in _REGION if name in labels), ""),
         gpus=int(gpus) if gpus.isdecimal() and len(gpus) < 10 else None, from_ms=created.instant("creationTimestamp"),

@@ -33,6 +33,7 @@ class OpenCost:
     def read(self, content: Content) -> Found:
         """The GPU dollars of each node and window."""
         skipped, spent = Counter[Skipped](), list[Spent]()
+        dollars: dict[Skipped, Decimal] = {}
         rows = list(_rows(content))
         if not any(row.text(*_NODE) for row in rows):
             hint = "ask for them by node: /allocation?aggregate=node (with includeIdle=true&idleByNode=true)"
@@ -42,11 +43,12 @@ class OpenCost:
             cost, node = row.number_of("gpu_cost"), row.text(*_NODE)
             if not node:
                 skipped[Skipped.NO_MACHINE] += 1
+                dollars[Skipped.NO_MACHINE] = dollars.get(Skipped.NO_MACHINE, Decimal(0)) + (cost or 0)
             elif not cost:
                 skipped[Skipped.NO_GPU] += 1
             else:
                 spent.append(self._spent(row, node, cost, whole=node in idle))
-        return Found(content.path, "opencost", len(rows), spent=tuple(spent), skipped=skipped)
+        return Found(content.path, "opencost", len(rows), spent=tuple(spent), skipped=skipped, skipped_usd=dollars)
 
     def _spent(self, row: Fields, node: str, cost: Decimal, *, whole: bool) -> Spent:
         start, end = row.period(_STARTS, _ENDS)
@@ -74,7 +76,7 @@ def _rows(content: Content) -> Iterator[Fields]:
         return
     for number, (name, allocation) in enumerate(_allocations(content.document), start=1):
         found = dict(flat(allocation))
-        yield Fields(content.path, number, {"name": name, **found})
+        yield Fields(content, number, {"name": name, **found})
 
 
 KINDS.register("opencost")(OpenCost())

@@ -27,7 +27,6 @@ from gpuledger.units import MS_PER_HOUR
 Given = Inventory | Stock | str | Path | Sequence[str | Path]
 # Kinds from the one to be used first; another package's come after the clouds' own bills.
 ORDER = ("aws", "azure", "gcp", "", "focus", "opencost")
-NODES = ("kubernetes", "slurm")
 # As NVIDIA writes it; a host may be called gpu-01.
 _UUID = re.compile(r"(GPU|MIG)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(/.+)?", re.IGNORECASE)
 
@@ -59,10 +58,11 @@ def settle(stock: Stock, presences: Sequence[Presence]) -> Inventory:
     layers = [*_by_rank(own), *_bills(made)]
     rows, clashes = layered(layers, presences)
     nodes, unseen = _nodes(stock, directory, {row.device.partition("/")[0] for row in rows})
+    missed = _together([*unmatched, *made.unmatched, *unseen])
     use = InventoryUse(
-        files=tuple(FileUse(one.path, one.kind, one.rows, dict(one.skipped)) for one in stock.found),
+        files=tuple(_use(one, missed) for one in stock.found),
         matched_usd=made.matched_usd,
-        unmatched=_together([*unmatched, *made.unmatched, *unseen]),
+        unmatched=missed,
         conflicts=tuple(clashes),
         partly_seen=tuple(_partly(stock, directory, made)),
         repeated_rows=made.repeated_rows,
@@ -70,6 +70,14 @@ def settle(stock: Stock, presences: Sequence[Presence]) -> Inventory:
         outside_h=made.outside_ms / MS_PER_HOUR,
     )
     return Inventory(stock.path, (*rows, *nodes), use)
+
+
+def _use(found: Found, missed: Iterable[Unmatched]) -> FileUse:
+    """What became of one file. Credits above a charge are of rows that were matched."""
+    kept = len(found.paid) + len(found.spent) + len(found.nodes)
+    lost = sum(u.rows for u in missed if u.file == found.path and u.why is not Why.NEGATIVE)
+    dollars = dict(found.skipped_usd)
+    return FileUse(found.path, found.kind, found.rows, dict(found.skipped), max(kept - lost, 0), dollars)
 
 
 def _own(stock: Stock, directory: Directory, unmatched: list[Unmatched]) -> Iterator[Paid]:

@@ -17,7 +17,7 @@ import msgspec
 from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.prices.offers import MOST_USD_PER_H
 from gpuledger.errors import FactError, InputError
-from gpuledger.plan.batching.numerals import Ambiguous, plain_number
+from gpuledger.numerals import Ambiguous, plain_number
 from gpuledger.telemetry.stamps import Fault, StampReader
 from gpuledger.units import MS_PER_DAY, MS_PER_S
 
@@ -80,8 +80,7 @@ class Line:
         try:
             return plain_number(self.text(ours), whole=whole)
         except Ambiguous as error:
-            one, many = str(error).replace(",", "."), str(error).replace(",", "")
-            raise self.fault(ours, f"write {one} or {many}", f"{str(error)!r} can be {one} or {many}") from None
+            raise self.fault(ours, error.hint, error.problem) from None
 
     def number_of(
         self, ours: str, *, least: float = 0.0, over: bool = False, whole: bool = False, hint: str

@@ -10,8 +10,8 @@ from typing import Any
 
 from gpuledger.cost.inventories.content import Content, snake
 from gpuledger.errors import FileFault, InputError, map_os_error, nearest
+from gpuledger.numerals import has_decimal_comma
 from gpuledger.plan.batching.cells import Column, Line, each, names
-from gpuledger.plan.batching.numerals import has_decimal_comma
 
 Given = Path | Sequence[Mapping[str, Any]]
 Rows = list[tuple[int, Mapping[str, str]]]

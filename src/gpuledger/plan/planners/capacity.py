@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuledger.errors import InputError
+from gpuledger.numerals import number_given, plain_number
 from gpuledger.plan.planners import Options, PlanOption, planner
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from gpuledger.plan.capacity.statement import CapacityPlan
 
 LAKE = Path("gpuledger-data")
-THOUSANDS = re.compile(r"[1-9]\d{0,2}(,\d{3})+(\.\d+)?")
 BY = ("cluster", "namespace")
 # Options that only one of the two sources has.
 OF_LAKE = ("lake", "since", "until", "last", "cluster", "namespace", "inventory", "achievable")
@@ -122,7 +121,7 @@ def _of_table(options: Options, asked: Asked) -> CapacityPlan:
     if any(prices) or len(prices) > 1:
         raise InputError("price by GPU needs a lake", hint="give one price for all GPUs: price=2.50")
     there = {}
-    for name, gpus in named("capacity", options["capacity"], zero=True).items():
+    for name, gpus in named("capacity", options["capacity"], zero=True, whole=True).items():
         if gpus != int(gpus):
             raise InputError(f"capacity={gpus} is not a number of GPUs", hint="give a whole number, as 64")
         there[name or ALL] = int(gpus)
@@ -141,21 +140,16 @@ def _of_table(options: Options, asked: Asked) -> CapacityPlan:
     )
 
 
-def named(option: str, given: Sequence[str], *, zero: bool = False) -> dict[str, Decimal]:
-    """[NAME=]NUMBER, each; without a name it is for all, under the empty name."""
+def named(option: str, given: Sequence[str], *, zero: bool = False, whole: bool = False) -> dict[str, Decimal]:
+    """[NAME=]NUMBER, each; without a name it is for all, under the empty name. `whole`: 1,900 can have no decimals."""
     found: dict[str, Decimal] = {}
     for text in given:
         name, _, number = text.rpartition("=")
-        try:
-            plain = number.strip().removeprefix("$")
-            # 60,000 is sixty thousand; 2,50 is not a number here rather than 250.
-            amount = Decimal(plain.replace(",", "") if THOUSANDS.fullmatch(plain) else plain)
-        except InvalidOperation:
-            amount = Decimal("NaN")
-        if not amount.is_finite() or amount < 0 or (not amount and not zero):
-            raise InputError(
-                f"{option}={text!r} is not a number above 0", hint=f"write {option}=100 or {option}=NAME=100"
-            )
+        hint = f"write {option}=100 or {option}=NAME=100"
+        plain = plain_number(number, whole=True) if whole else number
+        amount = number_given(plain, f"{option}={name.strip()}".rstrip("="), "number", hint, points=option != "budget")
+        if amount < 0 or (not amount and not zero):
+            raise InputError(f"{option}={text!r} is not a number above 0", hint=hint)
         if name.strip() in found:
             raise InputError(f"{option} is given twice for {name.strip() or 'all'}", hint="give one")
         found[name.strip()] = amount

@@ -10,6 +10,7 @@ from gpuledger.encode import encode
 from gpuledger.plan.move.boards import assumed
 from gpuledger.report.document import Block, Bullets, Document, Prose, Section
 from gpuledger.report.documents import document_for
+from gpuledger.report.documents.inventory import inventory_warnings
 from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table, whole_usd
 from gpuledger.report.written import capital, gpus, instant, number, percent, period, tenth, usd
 from gpuledger.units import Unknown
@@ -28,7 +29,7 @@ def give_back_document(found: GiveBack) -> Document:
         title=f"GPUs to give back, {period(found.start_ms, found.end_ms)}",
         headline=headline(found),
         facts=[period(found.start_ms, found.end_ms), gpus(found.gpus)],
-        notes=_notes(found),
+        notes=[*inventory_warnings(found.inventory), *_notes(found)],
         summary=[table],
         sections=[*sections, Section("assumptions", "Assumptions", [Bullets(found.assumptions)])],
         screen=[table],

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from gpuledger.cost.inventories.findings import InventoryUse, PriceConflict, Skipped, Source, Unmatched, Why
+from gpuledger.cost.inventories.unused import has_dollars_left, next_file, not_used
 from gpuledger.cost.paid_prices import ListedBy, PaidPrice, PaidPrices
 from gpuledger.encode import encode, plain
 from gpuledger.plain_text import csv_text
@@ -47,6 +48,9 @@ def inventory_warnings(use: InventoryUse | None) -> list[Prose]:
 
 
 def _warnings(use: InventoryUse) -> Iterator[str]:
+    for file in use.unused:
+        step = next_file(file, use)
+        yield f"{file.path}: no row was used: {not_used(file, use)}.{f' Next: {step}.' if step else ''}"
     for why in (w for w in Why if w is not Why.OUTSIDE_LAKE):
         rows = [u for u in use.missed if u.why is why]
         if not rows:
@@ -59,6 +63,9 @@ def _warnings(use: InventoryUse) -> Iterator[str]:
         more = f" and {number(len(rows) - EXAMPLES)} more" if len(rows) > EXAMPLES else ""
         examples = ", ".join(_example(u) for u in rows[:EXAMPLES])
         yield f"{what}: {WHY[why]}: {examples}{more}. Next: {NEXT[why]}."
+    for file in use.files:
+        if file not in use.unused and has_dollars_left(file, use):
+            yield f"{file.path}: {not_used(file, use)}: not in this bill."
     if use.conflicts:
         first = max(use.conflicts, key=lambda c: c.gpu_h * float(abs(c.used_usd_per_h - c.other_usd_per_h)))
         rest = len(use.conflicts) - 1

@@ -8,6 +8,7 @@ from gpuledger.cost.month_budget import BudgetLine, MonthBudget
 from gpuledger.encode import encode
 from gpuledger.report.document import Bullets, Document, Prose, Section
 from gpuledger.report.documents import document_for
+from gpuledger.report.documents.inventory import inventory_warnings
 from gpuledger.report.tables import Row, Table, cell, make_table, whole_usd
 from gpuledger.report.written import capital, number, usd
 from gpuledger.units import Unknown, utc
@@ -35,7 +36,7 @@ def month_budget_document(found: MonthBudget) -> Document:
             f"as of {utc(found.as_of_ms):%Y-%m-%d %H:%M} UTC",
             f"{number(found.days_left, 1)} days left",
         ],
-        notes=_notes(found),
+        notes=[*inventory_warnings(found.inventory), *_notes(found)],
         summary=[table],
         sections=[
             Section("days", "Days", [_days(found)]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,8 @@ from gpuledger.cli.screen import Screen
 from gpuledger.errors import InputError
 
 if TYPE_CHECKING:
+    from decimal import Decimal
+
     from gpuledger.advice.asking import Asked
     from gpuledger.cost.month_budget import MonthBudget
     from gpuledger.lake.layout import Lake
@@ -49,13 +50,11 @@ def command(
 def _budget(text: str) -> tuple[str, Decimal]:
     """NAME=USD, or USD for all GPUs."""
     from gpuledger.cost.month_budget import ALL
+    from gpuledger.numerals import number_given
 
     name, equals, amount = text.rpartition("=")
-    try:
-        dollars = Decimal(amount.strip().removeprefix("$").replace(",", ""))
-    except InvalidOperation:
-        dollars = Decimal("NaN")
-    if not dollars.is_finite() or dollars <= 0:
-        hint = "give dollars per month above 0: --budget 20000, or --budget research=5000"
+    hint = "give dollars per month above 0: --budget 20000, or --budget research=5000"
+    dollars = number_given(amount, f"--budget {name}".strip(), "budget", hint, points=False)
+    if dollars <= 0:
         raise InputError(f"--budget {text!r} is not a budget", hint=hint)
     return (name.strip() if equals else ALL), dollars
