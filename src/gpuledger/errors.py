@@ -133,13 +133,13 @@ class MissingExtra(GpuledgerError):
         self.extra = extra
 
 
-def nearest(name: str, known: Iterable[str], limit: int = 3) -> list[str]:
+def nearest(name: str, known: Iterable[str], limit: int = 3, cutoff: float = 0.6) -> list[str]:
     """The known names most like `name`, best first, ignoring case."""
     import difflib  # only a mistake needs it
     from itertools import islice
 
     folded = {k.casefold(): k for k in islice(known, MOST_COMPARED)}  # a file may have a million columns
-    return [folded[m] for m in difflib.get_close_matches(name.casefold(), list(folded), n=limit, cutoff=0.6)]
+    return [folded[m] for m in difflib.get_close_matches(name.casefold(), list(folded), n=limit, cutoff=cutoff)]
 
 
 def map_os_error(error: OSError, path: str | Path, doing: str) -> GpuledgerError:

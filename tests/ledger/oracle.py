@@ -333,7 +333,7 @@ def _add_row(lines, device, one: Instant, place: int, row: Row, limits: Threshol
         line = lines[*key, state, slice_ppm, limit_mw]
         for label in FIRST:
             line.setdefault(label, row.get(label))
-        line["samples"] += first
+        line["samples"] += first and not row.get("_copy")  # of holders that share an instant one has its sample
         line["observed_ms"] += ms
         line["shared_ms"] += ms * (len({tuple(r.get(o) for o in OWNER) for r in one.rows}) > 1)
         _add_state(line, row, state, ms, one, first, limits)

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 import gpuledger
+from dcgm_names import FIELDS
 from gpuledger.telemetry.servers.prometheus import Prometheus
 from gpuledger.telemetry.synthetic import FleetSpec, batches
 from servers.real_prometheus import LABELS, Exporter, RealPrometheus, line, needs_prometheus
@@ -34,7 +35,11 @@ def fleet(gpus, days, step_s, start="2026-01-20"):
 
 
 def pages(table, prefix):
-    """A page per instant. GPU 0 changes its owner halfway, GPU 1 has none, GPU 2 vanishes halfway, GPU 3 has one."""
+    """A page per instant. GPU 0 changes its owner halfway, GPU 1 has none, GPU 2 vanishes halfway, GPU 3 has one.
+
+    The exporter of "R" is a current one: its fields have the names and units of dcgm-exporter 4.9.
+    """
+    current = {old: (new, by) for old, new, by, _ in FIELDS} if prefix == "R" else {}
     metrics = [c for c in table.columns if c.startswith("DCGM_")]
     out = []
     for number, (_, rows) in enumerate(table.groupby("SCRAPETIME", sort=True)):
@@ -46,7 +51,9 @@ def pages(table, prefix):
             owner = SECOND if index == 0 and late else OWNERS[index]
             labels = {"gpu": str(index), **{new: row[old] for old, new in LABELS.items()}, **owner}
             labels["UUID"] = f"{prefix}-{index}"
-            lines += [line(metric, labels, row[metric]) for metric in metrics]
+            for metric in metrics:
+                name, by = current.get(metric, (metric, 1))
+                lines.append(line(name, labels, row[metric] * by))
         out.append("\n".join(lines) + "\n")
     return out
 

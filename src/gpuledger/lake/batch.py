@@ -16,7 +16,8 @@ import pyarrow as pa
 from gpuledger.telemetry import schema
 
 CODED = pa.dictionary(pa.int32(), pa.string())
-# Columns of rows that got owners from jobs: the run they were recorded in, and which rows repeat one for another job.
+# Columns of rows that share an instant or got owners from jobs: the run they were recorded in, and which rows are no
+# sample of their own, as another row of the instant counts as it.
 RECORDED_RUN = "_recorded_run"
 COPY = "_copy"
 OWNERSHIP = (*schema.OWNER, "pod", "tensor_precision")
@@ -81,7 +82,7 @@ class Batch:
 
     @property
     def copies(self) -> np.ndarray | None:
-        """Which rows repeat the one before them for another job; None where none does."""
+        """Which rows are no sample of their own, as another holder's row of the instant is it; None where all are."""
         column = self.column(COPY)
         return None if column is None else column.to_numpy(zero_copy_only=False)
 

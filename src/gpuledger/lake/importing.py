@@ -24,6 +24,7 @@ from gpuledger.lake.layout import AnyLake, Lake, Manifest, Part, lake_of
 from gpuledger.lake.pieces import pieces_of
 from gpuledger.lake.processes import D, Progress, T
 from gpuledger.lake.rejects import Rejects, logged, no_usable_row
+from gpuledger.lake.sharing import note as apart_note
 from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.runs import moved
 from gpuledger.lake.stores.path import place_of
@@ -245,15 +246,18 @@ class Import:
         if any(manifest.of_day(done.part.day) for done in early):
             return None
         staged: list[tuple[Path, Part]] = []
+        apart = 0
         for done in sorted([*early, *self._written(manifest)], key=lambda written: written.part.day):
             self.result.rows_added += done.added
             self.result.rows_duplicate += done.duplicates
             self.result.rows_spread += done.spread
+            apart += done.apart
             for row in logged(done.rejects):
                 self.rejects.add(*row)
             if done.part.rows:
                 staged.append((place_of(done.file), done.part))
         self.result.rows_duplicate += self.sorter.repeats
+        self.result.notes += apart_note(apart)
         self.rejects.flush()
         self.result.rows_rejected = self.rejects.total
         self.result.rejects = dict(sorted(self.rejects.counts.items()))

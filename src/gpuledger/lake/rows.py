@@ -11,17 +11,19 @@ neither the order of imports nor the way files are cut changes what posting sees
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from gpuledger.lake.batch import Batch, as_dictionary, repeated, row_hashes
+from gpuledger.lake.sharing import share_readings
 from gpuledger.lake.sorting.order import ARRIVAL, device_codes, in_order, series_codes
 from gpuledger.telemetry import schema
 
 __all__ = [
-    "Settled", "drop_repeats", "groups", "has_equal_keys", "last_of", "row_hashes", "settle", "spread_coarse_clock",
-    "without_conflicts",
+    "Cleared", "Settled", "drop_repeats", "groups", "has_equal_keys", "last_of", "row_hashes", "settle",
+    "spread_coarse_clock", "without_conflicts",
 ]  # fmt: skip
 
 _TICKS_MS = (60_000, 1_000)
@@ -194,15 +196,29 @@ def settle(table: pa.Table, existing: pa.Table | None) -> Settled:
     return Settled(kept, int((new & ~clash).sum()), duplicates, both.filter(pa.array(clash)), spread)
 
 
-def without_conflicts(table: pa.Table, *, whole: bool = False) -> tuple[pa.Table, int]:
+class Cleared(NamedTuple):
+    """Rows as posting sees them; how many were left out, and at how many instants holders had different readings."""
+
+    table: pa.Table
+    left_out: int = 0
+    apart: int = 0
+
+
+def without_conflicts(table: pa.Table, *, whole: bool = False) -> Cleared:
     """Rows of whole devices and days, in order, as posting sees them, and how many rows were left out.
 
     Rows in parts are put together, coarse clocks are spread; every instant that has contradicting rows is left out.
-    `whole`: every row has some reading that the table does not hold, so none is a part of another.
+    Holders that share an instant have the readings of their device (`lake.sharing`). `whole`: every row has some
+    reading that the table does not hold, so none is a part of another.
     """
-    if not Batch(table).same_instant.any() or not has_equal_keys(table):
-        return table, 0
-    table, _ = spread_coarse_clock(table if whole else _put_together(table))
-    ids = groups(table)
-    alone = np.bincount(ids)[ids] == 1
-    return (table, 0) if alone.all() else (table.filter(pa.array(alone)), int((~alone).sum()))
+    if not Batch(table).same_instant.any():
+        return Cleared(table)
+    left_out = 0
+    if has_equal_keys(table):
+        table, _ = spread_coarse_clock(table if whole else _put_together(table))
+        ids = groups(table)
+        alone = np.bincount(ids)[ids] == 1
+        if not alone.all():
+            table, left_out = table.filter(pa.array(alone)), int((~alone).sum())
+    shared, apart = share_readings(table)
+    return Cleared(shared, left_out, apart)

@@ -34,7 +34,9 @@ from gpuledger.telemetry.finding import Found, as_the_user_names_them
 from gpuledger.telemetry.labels import Used
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Bound, Given, Mapping, bind
 from gpuledger.telemetry.mapping.shape import open_shaped
+from gpuledger.telemetry.not_read import columns_note
 from gpuledger.telemetry.passes import passes_of
+from gpuledger.telemetry.shares import FileShares
 from gpuledger.telemetry.stamps import StampReader, Untimed
 from gpuledger.units import MS_PER_DAY, Unknown, utc
 
@@ -143,10 +145,11 @@ class Taker:
         notes: list[str] = []
         rows, usable, span, used = 0, 0, NO_TIME, Used()
         labels = (*bound.label_columns(), *(c for c in (bound.time, bound.clock) if c and opened.text))
-        opened.numbers = frozenset(source for source, rule in bound.values.values() if not rule.parse)
+        opened.numbers = frozenset(source for _, source, rule in bound.readings() if not rule.parse)
+        shares = FileShares(path, bound, reading.given, reading.zone)
         read_batches = opened.by_column or opened.batches
         for batch in read_batches(bound.source_columns(), labels):
-            converted = convert(batch, bound, stamps, rejected.room)
+            converted = convert(batch, bound, stamps, rejected.room, shares)
             numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows, opened.per_row)
             notes += [note for note in dict.fromkeys(converted.notes) if note not in notes]
             used.update(converted.label_rows)
@@ -266,7 +269,8 @@ def _notes(bound: Bound, stamps: StampReader, zone: str) -> list[str]:
         hits = [hit for source in sources for hit in nearest(source, bound.unused, 1)]
         close = f"; nearest in the file: {hits[0]!r}" if hits else ""
         out.append(f"the map reads {column} from {sources[0]!r}, which the file lacks{close}")
-    return out + [f"column {name!r} is not used; did you mean {close!r}?" for name, close in bound.suggestions.items()]
+    out += [f"column {name!r} is not used; did you mean {close!r}?" for name, close in bound.suggestions.items()]
+    return out + columns_note(bound)
 
 
 def _local_times(found: Counter[str], zone: str) -> list[str]:

@@ -22,6 +22,7 @@ from gpuledger.lake.parts import PartWriter
 from gpuledger.lake.processes import Progress
 from gpuledger.lake.rejects import RejectLog, explained_conflicts
 from gpuledger.lake.rows import Settled, settle
+from gpuledger.lake.sharing import share_readings
 from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.order import device_codes
 from gpuledger.lake.sorting.runs import Handed, moved
@@ -53,7 +54,9 @@ class DayTask(msgspec.Struct, frozen=True):
 
 
 class DayWritten(msgspec.Struct, frozen=True):
-    """What became of the rows of a day. `rejects`: the log of rows that contradict others."""
+    """What became of the rows of a day. `rejects`: the log of rows that contradict others; `apart`: instants at which
+    rows of a shared GPU have different readings.
+    """
 
     file: str
     part: Part
@@ -62,6 +65,7 @@ class DayWritten(msgspec.Struct, frozen=True):
     spread: int
     repeats: int
     rejects: str
+    apart: int = 0
 
 
 class GroupTask(msgspec.Struct, frozen=True):
@@ -128,7 +132,7 @@ def write_from(sorter: DaySorter, task: DayTask, progress: Progress, name: str =
     writer = PartWriter(Path(f"{file}.parquet"), task.day, sorter.never_null())
     log = RejectLog(Path(f"{file}.log"))
     places = sorted(task.places, key=lambda p: p.number)
-    added = duplicates = spread = 0
+    added = duplicates = spread = apart = 0
 
     def place_of(arrival: int) -> tuple[str, int]:
         place = places[bisect_right(places, arrival >> PIECE_BITS, key=lambda p: p.number) - 1]
@@ -141,7 +145,7 @@ def write_from(sorter: DaySorter, task: DayTask, progress: Progress, name: str =
             for (source, row), words in explained_conflicts(chunk, settled.conflicts, place_of):
                 log.add((source, row, why.CONFLICT, "device, time", words))
             added, duplicates = added + settled.added, duplicates + settled.duplicates
-            spread += settled.spread
+            spread, apart = spread + settled.spread, apart + share_readings(settled.table)[1]
             if writing is not None:
                 writing.result()
             writing = pool.submit(writer.add, settled.table)
@@ -150,7 +154,7 @@ def write_from(sorter: DaySorter, task: DayTask, progress: Progress, name: str =
         if writing is not None:
             writing.result()
     log.flush()
-    return DayWritten(str(writer.file), writer.close(), added, duplicates, spread, 0, str(log.file))
+    return DayWritten(str(writer.file), writer.close(), added, duplicates, spread, 0, str(log.file), apart)
 
 
 def _settled(lake: Lake, chunk: pa.Table, parts: Sequence[Part]) -> Settled:

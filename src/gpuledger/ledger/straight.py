@@ -35,6 +35,7 @@ from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import first_of
 from gpuledger.lake.processes import Progress
 from gpuledger.lake.rows import drop_repeats, without_conflicts
+from gpuledger.lake.sharing import note as apart_note
 from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.runs import Handed
 from gpuledger.lake.taking import Piece, Reading, Taker
@@ -75,11 +76,14 @@ Firsts = dict[int, dict[str, Edge]]
 
 
 class SharePosted(msgspec.Struct, frozen=True):
-    """By day how many samples lines stand for, and how many rows contradict each other; rows that came twice."""
+    """By day how many samples lines stand for, and how many rows contradict each other; rows that came twice; instants
+    at which rows of a shared GPU had different readings.
+    """
 
     samples: dict[int, int]
     conflicts: dict[int, int]
     duplicates: int
+    apart: int
 
 
 class GroupPosted(Finished, frozen=True, kw_only=True):
@@ -136,6 +140,7 @@ def post_files(
         result.rows_added = sum(sum(d.samples.values()) for d in done)
         if conflicts := sum(sum(d.conflicts.values()) for d in done):
             result.notes.append(f"{conflicts} rows contradict others of the same GPU and instant and were left out")
+        result.notes += apart_note(sum(d.apart for d in done))
         return result
 
 
@@ -179,7 +184,7 @@ def post_group(task: GroupTask, progress: Progress) -> GroupPosted:
 
     taken, finished = take_by_day(task.pieces, task.days, task.handing, sorter, taker, folder, finish)
     asked = {day: firsts[day] for day in task.firsts_of if day in firsts}
-    posted = SharePosted(samples, poster.conflicts, poster.duplicates)
+    posted = SharePosted(samples, poster.conflicts, poster.duplicates, poster.apart)
     return GroupPosted(taken=taken, finished=finished, handed=sorter.hand_over(), posted=posted, firsts=asked)
 
 
@@ -211,14 +216,15 @@ class _Poster:
     def __init__(self, task: GroupTask | ShareTask, progress: Progress) -> None:
         self._limits, self._pods, self._progress = task.limits, "pods" not in task.left_out, progress
         self.conflicts: dict[int, int] = defaultdict(int)
-        self.duplicates = 0
+        self.duplicates = self.apart = 0
 
     def post(self, writer: DayWriter, day: int, table: pa.Table, edges: dict[str, Edge]) -> dict[str, Edge]:
         """Post rows of whole devices on a day; the first sample of each of them."""
         rows = drop_repeats(table)
         self.duplicates += table.num_rows - rows.num_rows
-        kept, left_out = without_conflicts(rows)
+        kept, left_out, apart = without_conflicts(rows)
         self.conflicts[day] += left_out
+        self.apart += apart
         made = post(kept, self._limits, edges, pods=self._pods)
         for name in TABLES:
             writer.add(name, getattr(made, name))
@@ -261,7 +267,8 @@ def _post_share(sorter: DaySorter, task: ShareTask, progress: Progress) -> Share
             for day, table in history:
                 known = edges if later == day + 1 else task.firsts.get(day + 1, {})
                 edges, later = poster.post(writers[day], day, table, known), day
-    return SharePosted({day: w.samples for day, w in writers.items()}, poster.conflicts, poster.duplicates)
+    samples = {day: writer.samples for day, writer in writers.items()}
+    return SharePosted(samples, poster.conflicts, poster.duplicates, poster.apart)
 
 
 def _commit(lake: Lake, limits: Thresholds, early: Sequence[SharePosted], late: Sequence[SharePosted]) -> None:

@@ -17,11 +17,13 @@ from gpuledger.catalog.gpus.mig import compute_slices
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.cells import as_python, numbers, quickly
 from gpuledger.telemetry.labels import Used, label, read_labels
-from gpuledger.telemetry.mapping import Bound
+from gpuledger.telemetry.mapping import Bound, ValueRule
+from gpuledger.telemetry.shares import FileShares, as_shares, device_days, filled, seen_in
+from gpuledger.telemetry.shares import note as shares_unknown
 from gpuledger.telemetry.sources import Cells
 from gpuledger.telemetry.stamps import Fault as StampFault
 from gpuledger.telemetry.stamps import StampReader
-from gpuledger.units import Unknown
+from gpuledger.units import MS_PER_DAY, Unknown
 
 NOT_A_NUMBER = "not_a_number"
 WRONG_UNIT = "wrong_unit"
@@ -92,8 +94,23 @@ class Converted(msgspec.Struct, frozen=True):
     more: Counter[str] = msgspec.field(default_factory=Counter)
 
 
-def convert(batch: Cells, bound: Bound, stamps: StampReader, most_faults: int = 1 << 60) -> Converted:
-    """The batch in schema columns; labels as dictionaries, readings in the schema's units, NULL where silent."""
+class _Reader(NamedTuple):
+    """What the readings of a batch are read with."""
+
+    batch: Cells
+    bound: Bound
+    models: pa.DictionaryArray | None
+    faults: Faults
+    notes: list[str]
+
+
+def convert(
+    batch: Cells, bound: Bound, stamps: StampReader, most_faults: int = 1 << 60, shares: FileShares | None = None
+) -> Converted:
+    """The batch in schema columns; labels as dictionaries, readings in the schema's units, NULL where silent.
+
+    `shares`: what the whole file holds, where its batches alone do not show what is percent.
+    """
     faults = Faults(batch.num_rows, most_faults)
     labels, used = read_labels(batch, bound)
     out: dict[str, pa.Array] = dict(labels)
@@ -109,8 +126,14 @@ def convert(batch: Cells, bound: Bound, stamps: StampReader, most_faults: int = 
     nameless = out["gpu_uuid"].is_null().to_numpy(zero_copy_only=False)
     if nameless.any():
         faults.add(nameless, NO_DEVICE, named or "gpu_uuid", batch.column(named) if named else out["gpu_uuid"])
-    for column in bound.values:
-        out[column] = _reading(batch, bound, column, out.get("gpu_model"), faults, notes)
+    reader = _Reader(batch, bound, out.get("gpu_model"), faults, notes)
+    for column, (source, rule) in bound.values.items():
+        made = _reading(reader, source, rule, out, shares)
+        for other, its_rule in bound.fallbacks.get(column, ()):
+            if not made.null_count:
+                break
+            made = pc.coalesce(made, _reading(reader, other, its_rule, out, shares))
+        out[column] = made
     for column, number in bound.fixed.items():
         out[column] = _constant(out.get(column), number, schema.columns()[column], batch.num_rows)
     table = pa.table(out)
@@ -123,30 +146,53 @@ def convert(batch: Cells, bound: Bound, stamps: StampReader, most_faults: int = 
 
 
 def _reading(
-    batch: Cells,
-    bound: Bound,
-    column: str,
-    models: pa.DictionaryArray | None,
-    faults: Faults,
-    notes: list[str],
+    reader: _Reader, source: str, rule: ValueRule, known: dict[str, pa.Array], shares: FileShares | None
 ) -> pa.Array:
-    """One reading in the schema's unit and type; rows whose cell cannot be it are noted."""
-    source, rule = bound.values[column]
-    raw, blank_text = batch.column(source), pa.array(bound.mapping.blank_text, pa.string())
-    if (quick := quickly(raw, rule, bound.mapping.blank_from, schema.columns()[column])) is not None:
+    """One reading in the schema's unit and type; rows whose cell cannot be it are noted. `known`: columns so far."""
+    raw, about = reader.batch.column(source), schema.columns()[rule.column]
+    blank_from, plain = reader.bound.mapping.blank_from, not (rule.share_with or rule.plus)
+    if plain and (quick := quickly(raw, rule, blank_from, about)) is not None:
         return quick
+    values = _numbers_of(reader, source, raw, rule)
+    if rule.plus:
+        values = pc.add(values, _numbers_of(reader, rule.plus, reader.batch.column(rule.plus), rule))
+    if rule.share_with:
+        values = _shares(reader, source, values, known, shares)
+    made, outside = _fit(values, about)
+    if outside is not None:
+        reader.faults.add(outside, OUT_OF_RANGE, source, raw)
+    return made
+
+
+def _numbers_of(reader: _Reader, source: str, raw: pa.Array, rule: ValueRule) -> pa.Array:
+    """The cells of a column as numbers in the schema's unit; what is no number is noted."""
+    blank_text = pa.array(reader.bound.mapping.blank_text, pa.string())
     if rule.parse:
-        values, text = _PARSERS[rule.parse](label(raw, blank_text), models, notes)
+        values, text = _PARSERS[rule.parse](label(raw, blank_text), reader.models, reader.notes)
         unit = None
     else:
-        values, text, unit = numbers(raw, rule, bound.mapping.blank_from, blank_text)
+        values, text, unit = numbers(raw, rule, reader.bound.mapping.blank_from, blank_text)
     for mask, reason in ((text, NOT_A_NUMBER), (unit, WRONG_UNIT)):
         if mask is not None:
-            faults.add(mask, reason, source, raw)
-    made, outside = _fit(values, schema.columns()[column])
-    if outside is not None:
-        faults.add(outside, OUT_OF_RANGE, source, raw)
-    return made
+            reader.faults.add(mask, reason, source, raw)
+    return values
+
+
+def _shares(
+    reader: _Reader, source: str, values: pa.Array, known: dict[str, pa.Array], shares: FileShares | None
+) -> pa.Array:
+    """Shares of a column that may be in percent, NULL where nothing tells."""
+    cells = values.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
+    sure = filled(reader.batch, reader.bound.beside)
+    devices, first, group = device_days(pa.table({c: known[c] for c in (schema.TIME, *schema.DEVICE) if c in known}))
+    met = seen_in(cells, sure, group, len(first))
+    if shares is not None and not (sure | np.isnan(cells)).all():
+        days = known[schema.TIME].to_numpy(zero_copy_only=False)[first] // MS_PER_DAY
+        met |= np.array([shares.seen(d, day) for d, day in zip(devices, days.tolist(), strict=True)], dtype=np.int64)
+    made, unknown = as_shares(cells, sure, met[group])
+    if unknown.any():
+        reader.notes.append(shares_unknown(source))
+    return pa.array(made, mask=np.isnan(made))
 
 
 def _constant(values: pa.Array | None, number: float, column: schema.Column, rows: int) -> pa.Array:

@@ -17,11 +17,22 @@ from gpuledger.telemetry import schema
 from gpuledger.telemetry.cells import as_python
 from gpuledger.telemetry.convert import Converted, convert
 from gpuledger.telemetry.date_order import Dates
-from gpuledger.telemetry.mapping import NOTHING_GIVEN, Bound, Given, Mapping, bind, factor, fitted, recognized
+from gpuledger.telemetry.mapping import (
+    NOTHING_GIVEN,
+    Bound,
+    Given,
+    Mapping,
+    bind,
+    factor,
+    fitted,
+    is_not_needed,
+    recognized,
+)
 from gpuledger.telemetry.mapping.shape import open_shaped
 from gpuledger.telemetry.mapping.suggest import Suggestion, propose, suggest, wide_pattern
 from gpuledger.telemetry.measures import unit_of
 from gpuledger.telemetry.passes import passes_of
+from gpuledger.telemetry.series.exporters import is_needless
 from gpuledger.telemetry.sources import Opened
 from gpuledger.telemetry.stamps import StampReader, Untimed
 
@@ -47,11 +58,15 @@ class ColumnRead:
 
 @dataclass(frozen=True)
 class Unused:
-    """A column of the file that is not read, its first cell, and what it may be."""
+    """A column or metric of the file that is not read, its first cell, and what it may be.
+
+    `needed`: False for what is known and holds nothing that is read.
+    """
 
     source: str
     cell: str
     suggestion: Suggestion | None
+    needed: bool = True
 
 
 @dataclass(frozen=True)
@@ -117,7 +132,7 @@ def explain(
         known=used is not None,
         gpus_per_row=opened.per_row,
         columns=_columns(found.bound, cells, sample, made),
-        unused=[Unused(n, cells.get(n, ""), suggest(n, cells.get(n, ""))) for n in found.bound.unused],
+        unused=_unused(found.bound, opened, cells),
         missing=[*found.missing, *(a for a in found.asked if a not in found.missing)],
         zone=zone,
         zoneless=stamps.zoneless,
@@ -132,6 +147,18 @@ def explain(
         hint=hint,
         dates=dates,
     )
+
+
+def _unused(bound: Bound, opened: Opened, cells: Readonly[str, str]) -> list[Unused]:
+    """What is not read: columns of a table, metrics of a file of series."""
+    out = [
+        Unused(name, "", None if is_needless(name) else suggest(name), needed=not is_needless(name))
+        for name in opened.not_read
+    ]
+    for name in bound.unused:
+        cell, needed = cells.get(name, ""), not is_not_needed(name, bound.mapping)
+        out.append(Unused(name, cell, suggest(name, cell) if needed else None, needed=needed))
+    return out
 
 
 def _layout(path: str | Path, opened: Opened, mapping: Mapping | None, given: Given) -> tuple[Mapping | None, str, str]:
@@ -200,7 +227,7 @@ def _columns(
     """Every column that is read, each with the first cell that holds something."""
     roles: list[tuple[str, str, Role]] = [(bound.time, schema.TIME, "time")] if bound.time else []
     roles += [(source, column, "label") for column, sources in bound.labels.items() for source in sources]
-    roles += [(source, column, "reading") for column, (source, _) in bound.values.items()]
+    roles += [(source, column, "reading") for column, source, _ in bound.readings()]
     return [_column(bound, cells, sample, made, *one) for one in roles]
 
 
@@ -208,7 +235,7 @@ def _column(
     bound: Bound, cells: Readonly[str, str], sample: pa.RecordBatch | None, made: Converted | None,
     source: str, column: str, role: Role,
 ) -> ColumnRead:  # fmt: skip
-    rule = bound.values[column][1] if role == "reading" else None
+    rule = next((r for c, s, r in bound.readings() if (c, s) == (column, source)), None) if role == "reading" else None
     about = schema.columns()[column]
     unit = (rule.unit or rule.parse or unit_of(factor(rule), column)) if rule else ""
     scale = str(factor(rule)) if rule else ""
@@ -218,7 +245,8 @@ def _column(
         given = as_python(sample.column(source).take(pa.array(np.arange(sample.num_rows)[made.kept][: len(values)])))
         # A label of several columns comes from one of them in each row.
         alone = role != "label" or len(bound.labels[column]) == 1
-        fits = ((v, g) for v, g in zip(values, given, strict=True) if v is not None and (alone or str(g).strip() == v))
+        both = ((v, g) for v, g in zip(values, given, strict=True) if v is not None and g is not None)
+        fits = ((v, g) for v, g in both if alone or str(g).strip() == v)
         read, found = next(fits, (None, None))
         cell = cell if read is None else str(found)
     return ColumnRead(source, about.name, role, unit, scale, cell.strip(), read)

@@ -98,7 +98,8 @@ def _value(rule: ValueRule, sources: Iterable[str]) -> str:
     lines = ["[[values]]", f"column = {_text(rule.column)}  # {about.meaning}, {about.unit}"]
     lines.append(f"sources = {_list(sources)}")
     lines += [f"{n} = {_number(v)}" for n, v in (("multiply", rule.multiply), ("divide", rule.divide)) if v != 1]
-    lines += [f"{n} = {_text(v)}" for n, v in (("unit", rule.unit), ("parse", rule.parse)) if v]
+    lines += [f"{n} = {_text(v)}" for n, v in (("unit", rule.unit), ("parse", rule.parse), ("plus", rule.plus)) if v]
+    lines += [f"share_with = {_list(rule.share_with)}"] if rule.share_with else []
     return "\n".join([*lines, ""])
 
 

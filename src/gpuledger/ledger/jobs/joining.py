@@ -149,11 +149,14 @@ def _rebuilt(table: pa.Table, answers: list[_Answer], lengths: np.ndarray) -> pa
     row = np.repeat(np.arange(table.num_rows), copies)
     nth = np.arange(len(row)) - np.repeat(np.cumsum(copies) - copies, copies)
     place = pa.array(np.repeat(np.repeat(base, lengths), copies) + nth)
+    shared = table[COPY].to_numpy()[row] if COPY in table.column_names else np.zeros(len(row), dtype=bool)
     runs = table["run_id"] if "run_id" in table.column_names else pa.nulls(table.num_rows, pa.string())
     out = table.drop_columns([n for n in (RECORDED_RUN, COPY) if n in table.column_names])
     out = out.append_column(RECORDED_RUN, runs)
     if len(row) > table.num_rows:
-        out = out.take(pa.array(row)).append_column(COPY, pa.array(nth > 0))
+        out = out.take(pa.array(row))
+    if len(row) > table.num_rows or shared.any():
+        out = out.append_column(COPY, pa.array((nth > 0) | shared))
     owners = [owner for answer in answers for owner in answer.owners]
     for i, name in enumerate(LABELS):
         values = pa.array([owner[i] for owner in owners], pa.string()).dictionary_encode().take(place)

@@ -115,6 +115,8 @@ def _unused(unused: list[Unused]) -> Table:
 
 
 def _suggested(unused: Unused) -> str:
+    if not unused.needed:
+        return "known, not needed"
     if unused.suggestion is None:
         return ""
     known = unused.suggestion.sure

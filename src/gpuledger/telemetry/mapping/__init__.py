@@ -12,7 +12,8 @@ suggest     what an unknown column may be
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Collection
+import re
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import msgspec
@@ -28,8 +29,12 @@ from gpuledger.times import Instant, Length, instant_ms, length_ms
 
 __all__ = [
     "NOTHING_GIVEN", "Bound", "Fitted", "Given", "Mapping", "TimeRule", "ValueRule", "WideRule", "bind", "factor",
-    "fitted", "given", "load_mapping", "recognized", "shipped",
+    "fitted", "given", "is_not_needed", "load_mapping", "recognized", "shipped",
 ]  # fmt: skip
+
+# What the fields of a tool begin with, and how alike the rest of two names is where one is the other misspelled.
+_FIELD = re.compile(r"DCGM_FI_(DEV|PROF)_")
+_FIELDS_ALIKE = 0.85
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -46,7 +51,8 @@ class Bound(msgspec.Struct, frozen=True):
     `time` is empty where the rows are of the instant `at_ms`, of the time of day in `clock`, or `elapsed` seconds after
     `at_ms`. `constants`: labels of all rows whose own cell is empty; `fixed`: readings likewise, in the schema's units.
     `absent`: what a user's map names and the file lacks. `labels`: by column the source columns it may stand in, the
-    first filled cell of a row counting.
+    first filled cell of a row counting. `fallbacks`: by reading what fills the rows that lack it, in this order;
+    `beside`: columns that are no reading, and show what others hold.
     """
 
     mapping: Mapping
@@ -61,6 +67,8 @@ class Bound(msgspec.Struct, frozen=True):
     absent: dict[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     clock: str = ""
     elapsed: str = ""
+    fallbacks: dict[str, tuple[tuple[str, ValueRule], ...]] = msgspec.field(default_factory=dict)
+    beside: tuple[str, ...] = ()
 
     def only(self, wanted: Collection[str] | None) -> Bound:
         """What fills some columns of the schema; None: all."""
@@ -69,14 +77,24 @@ class Bound(msgspec.Struct, frozen=True):
         kept = (*wanted, "gpu_uuid", "host", "gpu_model")  # what names a device, and what its readings are checked by
         labels = {c: sources for c, sources in self.labels.items() if c in kept}
         fixed = {c: number for c, number in self.fixed.items() if c in kept}
+        values = {c: v for c, v in self.values.items() if c in kept}
+        fallbacks = {c: v for c, v in self.fallbacks.items() if c in kept}
+        asked = {n for v in (*((v,) for v in values.values()), *fallbacks.values()) for _, r in v for n in r.share_with}
+        beside = tuple(n for n in self.beside if n in asked)
         return msgspec.structs.replace(
-            self, labels=labels, values={c: v for c, v in self.values.items() if c in kept}, fixed=fixed
+            self, labels=labels, values=values, fixed=fixed, fallbacks=fallbacks, beside=beside
         )
 
     def source_columns(self) -> list[str]:
         """The columns worth reading."""
         time = [name for name in (self.time, self.clock, self.elapsed) if name]
-        return list(dict.fromkeys([*time, *self.label_columns(), *(source for source, _ in self.values.values())]))
+        readings = (source for _, source, _ in self.readings())
+        return list(dict.fromkeys([*time, *self.label_columns(), *readings, *self.beside]))
+
+    def readings(self) -> list[tuple[str, str, ValueRule]]:
+        """Every reading with each of the source columns it is made of, and how that one is read."""
+        sources = [(c, *one) for c in self.values for one in (self.values[c], *self.fallbacks.get(c, ()))]
+        return [(c, name, rule) for c, source, rule in sources for name in (source, rule.plus) if name]
 
     def label_columns(self) -> list[str]:
         """The source columns of the labels, each once."""
@@ -137,7 +155,7 @@ def fitted(path: str | Path, names: list[str], chosen: Mapping, said: Given = NO
     grouped = template(path, chosen.wide.pattern).labels if chosen.wide else ()
     wanted = chosen.labels | {g: (g,) for g in grouped}
     labels = {c: hits for c, sources in wanted.items() if (hits := tuple(s for s in sources if s in present))}
-    values = _values(chosen, names)
+    values, fallbacks = _values(chosen, names)
     constants, fixed = _constants(chosen)
     constants |= said.labels
     if "gpu_uuid" not in labels and "gpu_index" in labels:  # a GPU known by its index only
@@ -152,16 +170,21 @@ def fitted(path: str | Path, names: list[str], chosen: Mapping, said: Given = NO
     said_here |= {"every"} if time or clock or elapsed or said.every_ms else set()
     asked = tuple(a for a in chosen.asks if a not in said_here)
     named_here = (s for sources in labels.values() for s in sources)
-    used = {time, clock, elapsed, *chosen.time.join, *named_here, *(s for s, _ in values.values()), *chosen.ignored}
+    read = [*values.values(), *(one for more in fallbacks.values() for one in more)]
+    used = {time, clock, elapsed, *chosen.time.join, *named_here, *chosen.ignored}
+    used |= {name for source, rule in read for name in (source, rule.plus)}
     unused = tuple(n for n in names if n not in used)
     absent = _absent(chosen, labels, values)
     named = {s for sources in absent.values() for s in sources}
     mine = chosen.file or chosen.name in shipped()  # names that a tool prints cannot be misspelled
     rules = chosen.values if mine else ()
     close = {s: None for r in rules if r.column not in values for s in r.sources if s not in named}
-    suggestions = {n: found[0] for n in unused if (found := nearest(n, close, 1))}
+    needed = [n for n in unused if not is_not_needed(n, chosen)]
+    suggestions = {n: found for n in needed if (found := _misspelled(n, close))}
     suggestions |= _labels_written_otherwise(chosen, {*labels, *constants}, unused)
+    beside = tuple(dict.fromkeys(n for _, rule in read for n in rule.share_with if n in present))
     bound = Bound(chosen, time, labels, values, unused, suggestions, constants, at_ms, fixed, absent, clock, elapsed)
+    bound = msgspec.structs.replace(bound, fallbacks=fallbacks, beside=beside)
     return Fitted(bound, tuple(missing), asked)
 
 
@@ -184,22 +207,46 @@ def _lacking(chosen: Mapping, present: set[str], time: str, filled: set[str]) ->
     return [m for m in missing if not set(called.get(m, ())) & (set(missing) - {m})]
 
 
-def _values(chosen: Mapping, names: list[str]) -> dict[str, tuple[str, ValueRule]]:
-    """By reading the column of the file that fills it, also one whose name has a unit after it: `power.draw [W]`."""
+def is_not_needed(name: str, mapping: Mapping) -> bool:
+    """Whether a column or metric is known to hold nothing that is read."""
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in mapping.not_needed)
+
+
+def _misspelled(name: str, known: Iterable[str]) -> str:
+    """The name of a reading this may be meant as; what all fields of a tool begin with makes none of them alike."""
+    field = _FIELD.match(name)
+    if field is None:
+        return next(iter(nearest(name, known, 1)), "")
+    rest = {k[found.end() :]: k for k in known if (found := _FIELD.match(k))}
+    return next((rest[hit] for hit in nearest(name[field.end() :], rest, 1, cutoff=_FIELDS_ALIKE)), "")
+
+
+def _values(
+    chosen: Mapping, names: list[str]
+) -> tuple[dict[str, tuple[str, ValueRule]], dict[str, tuple[tuple[str, ValueRule], ...]]]:
+    """By reading the column of the file that fills it, also one whose name has a unit after it: `power.draw [W]`; and
+    what fills the rows that lack it.
+    """
     present = set(names)
     with_units = {h.name: (n, h.unit) for n in reversed(names) if (h := header_unit(n))}
     found: dict[str, tuple[str, ValueRule]] = {}
+    more: dict[str, tuple[tuple[str, ValueRule], ...]] = {}
+    own = {rule.column for rule in chosen.values[: chosen.own_rules]}
     for rule in chosen.values:
-        if rule.column in found:
+        if rule.column in found and rule.column in own:
             continue
         source = next((s for s in rule.sources if s in present or s in with_units), "")
-        if not source:
+        if not source or (rule.plus and rule.plus not in present):
             continue
-        own = header_unit(source)
-        hit, unit = (source, own.unit if own else "") if source in present else with_units[source]
+        header = header_unit(source)
+        hit, unit = (source, header.unit if header else "") if source in present else with_units[source]
         plain = not (rule.unit or rule.parse) and rule.multiply == rule.divide == 1
-        found[rule.column] = (hit, msgspec.structs.replace(rule, unit=unit) if unit and plain else rule)
-    return found
+        one = (hit, msgspec.structs.replace(rule, unit=unit, share_with=()) if unit and plain else rule)
+        if rule.column in found:
+            more[rule.column] = (*more.get(rule.column, ()), one)
+        else:
+            found[rule.column] = one
+    return found, more
 
 
 def _constants(chosen: Mapping) -> tuple[dict[str, str], dict[str, float]]:

@@ -102,6 +102,7 @@ def _joined(mapping: Mapping, other: Mapping) -> Mapping:
         values=mapping.values + other.values,
         blank_from=other.blank_from if mapping.blank_from == plain.blank_from else mapping.blank_from,
         exporter_pods=mapping.exporter_pods or other.exporter_pods,
+        not_needed=mapping.not_needed or other.not_needed,
         blank_text=other.blank_text if mapping.blank_text == plain.blank_text else mapping.blank_text,
     )
 

@@ -47,7 +47,8 @@ class ValueRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One reading: the source names it may have, and how its numbers get to the schema's unit.
 
     `unit`: what bare numbers are in. A cell with a unit of its own is read in that one. `parse`: what the cells hold
-    instead of numbers.
+    instead of numbers. `plus`: another source, in the same unit, without which the reading is not whole. `share_with`:
+    the source may hold a share or percent; it is a share in rows where one of these is filled.
     """
 
     column: str
@@ -56,6 +57,8 @@ class ValueRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     divide: float = 1.0
     parse: str = ""
     unit: str = ""
+    plus: str = ""
+    share_with: tuple[str, ...] = ()
 
 
 class WideRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -69,7 +72,8 @@ class Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     `file`: where a user's own one is from. `own_rules`: how many of its values it has itself, before those it includes.
     `labels`: by schema column the source columns it may stand in, the first filled cell of a row counting.
-    `exporter_pods`: names of the exporter's own pods, which hold no GPU.
+    `exporter_pods`: names of the exporter's own pods, which hold no GPU. `not_needed`: patterns of columns and metrics
+    that are known and hold nothing that is read.
     """
 
     name: str = ""
@@ -80,6 +84,7 @@ class Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     labels: dict[str, tuple[str, ...]] = {}
     values: tuple[ValueRule, ...] = ()
     ignored: tuple[str, ...] = ()
+    not_needed: tuple[str, ...] = ()
     includes: str = ""
     constants: dict[str, str | int | float] = {}
     asks: tuple[str, ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -21,6 +22,8 @@ class _Metric(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sources: tuple[str, ...]
     multiply: float = 1.0
     divide: float = 1.0
+    plus: str = ""
+    share_with: tuple[str, ...] = ()
     where: dict[str, tuple[str, ...]] = {}
     lowest: str = ""
 
@@ -53,6 +56,7 @@ class Exporter(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: int
+    not_needed: tuple[str, ...]
     exporters: tuple[Exporter, ...]
 
 
@@ -60,7 +64,8 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Reading:
     """What a metric means: the column, the factor to its unit, and its rank among metrics of the same column.
 
-    Values from `blank_from` up are the exporter's way to write that it has no value.
+    Values from `blank_from` up are the exporter's way to write that it has no value. `half`: 1 or 2 where two metrics
+    make one reading together, else 0. `share_with`: metrics next to which this one is a share; else it may be percent.
     """
 
     exporter: Exporter
@@ -71,6 +76,8 @@ class Reading:
     where: dict[str, tuple[str, ...]]
     lowest: str
     blank_from: float
+    half: int = 0
+    share_with: tuple[str, ...] = ()
 
 
 @cache
@@ -90,21 +97,33 @@ def readings() -> dict[str, tuple[Reading, ...]]:
     found: dict[str, tuple[Reading, ...]] = {}
     for exporter in exporters().values():
         blank_from = load_mapping(exporter.includes).blank_from if exporter.includes else float("inf")
+        ranks = Counter[str]()
         for rule in _rules(exporter):
-            for rank, source in enumerate(_names(rule)):
+            sources = [(source, int(bool(rule.plus))) for source in _names(rule)]
+            for source, half in [*sources, *([(rule.plus, 2)] if rule.plus else [])]:
+                reading = Reading(
+                    exporter, rule.column, rule.multiply, rule.divide, ranks[rule.column], rule.where, rule.lowest,
+                    blank_from, half, rule.share_with,
+                )  # fmt: skip
+                ranks[rule.column] += not half
                 for prefix in exporter.prefixes:
-                    reading = Reading(
-                        exporter, rule.column, rule.multiply, rule.divide, rank, rule.where, rule.lowest, blank_from
-                    )
                     found[prefix + source] = (*found.get(prefix + source, ()), reading)
     return found
+
+
+@cache
+def proofs_of_shares() -> frozenset[str]:
+    """The metrics next to which one that may be in percent is a share."""
+    return frozenset(name for found in readings().values() for reading in found for name in reading.share_with)
 
 
 def _rules(exporter: Exporter) -> tuple[_Metric, ...]:
     if not exporter.includes:
         return exporter.metrics
     shared = load_mapping(exporter.includes).values
-    return tuple(_Metric(v.column, v.sources, v.multiply, v.divide) for v in shared if not v.parse)
+    return tuple(
+        _Metric(v.column, v.sources, v.multiply, v.divide, v.plus, v.share_with) for v in shared if not v.parse
+    )
 
 
 @cache
@@ -146,6 +165,13 @@ def label_names(exporter: str) -> dict[str, tuple[str, ...]]:
 def is_own_pod(pod: str) -> bool:
     """Whether a pod is that of an exporter, by its name."""
     return any(fnmatch.fnmatchcase(pod, pattern) for pattern in load_mapping("dcgm").exporter_pods)
+
+
+@cache
+def is_needless(name: str) -> bool:
+    """Whether a metric is known and holds nothing that is read."""
+    patterns = (*_file().not_needed, *load_mapping("dcgm").not_needed)
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def known_metrics(names: Iterable[str]) -> dict[str, list[str]]:

@@ -10,9 +10,11 @@ import pyarrow as pa
 
 from gpuledger.errors import FileFault, map_os_error
 from gpuledger.telemetry import schema
+from gpuledger.telemetry.not_read import metrics_note
 from gpuledger.telemetry.series import Points
-from gpuledger.telemetry.series.exporters import NAME, exporters
+from gpuledger.telemetry.series.exporters import NAME, exporters, is_needless
 from gpuledger.telemetry.series.pivot import Pivot
+from gpuledger.telemetry.shares import note as shares_unknown
 from gpuledger.telemetry.sources import Opened
 from gpuledger.units import utc
 
@@ -44,7 +46,7 @@ def opened(path: Path, made: Pivot, wrong: list[tuple[int, str]]) -> Opened:
     """The rows of a pivot as the import takes them."""
     if not made.columns:
         raise _no_reading(path, made.points)
-    notes = [*made.notes, *_future(made)]
+    notes = [*made.notes, *_future(made), *metrics_note(n for n in made.not_read if not is_needless(n))]
 
     def batches(columns: list[str], _labels: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         for rows in made.batches():
@@ -54,8 +56,11 @@ def opened(path: Path, made: Pivot, wrong: list[tuple[int, str]]) -> Opened:
             notes.append(
                 f"{made.contradictions} readings came twice with different values at one instant and are left out"
             )
+        notes.extend(shares_unknown(name) for name in sorted(made.unclear))
 
-    return Opened(made.names, batches, None, wrong, text=made.times is not None, mapping=made.mapping(), notes=notes)
+    found = Opened(made.names, batches, None, wrong, text=made.times is not None, mapping=made.mapping(), notes=notes)
+    found.not_read = made.not_read
+    return found
 
 
 def _future(made: Pivot) -> list[str]:

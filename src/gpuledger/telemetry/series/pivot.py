@@ -12,8 +12,10 @@ import pyarrow as pa
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.mapping import Mapping, TimeRule, ValueRule
 from gpuledger.telemetry.series import Points
-from gpuledger.telemetry.series.exporters import NAME, Reading, reading_of
-from gpuledger.telemetry.series.labels import Naming
+from gpuledger.telemetry.series.exporters import NAME, Reading, infos, proofs_of_shares, reading_of
+from gpuledger.telemetry.series.labels import METRICS, TARGET, Naming
+from gpuledger.telemetry.shares import as_shares, groups_of, seen_in
+from gpuledger.units import MS_PER_DAY
 
 PROFILE = "gpu_profile"
 WRITTEN_TIME = "Time"  # as Grafana heads the times it writes
@@ -21,11 +23,15 @@ WRITTEN_TIME = "Time"  # as Grafana heads the times it writes
 SLICE_POINTS = 4_000_000
 _UNUSED = -1
 _PLACES = 10_000
+_HOLDER = tuple(name for name in schema.SERIES if name != "cluster")
 
 
 @dataclass(frozen=True)
 class _Kept:
-    """What is known of each series: the column and unit of its reading, and the number of its set of labels."""
+    """What is known of each series: the column and unit of its reading, and the number of its set of labels.
+
+    `half`: 1 or 2 where two metrics make one reading. `proves_shares`: next to it, one that may be percent is a share.
+    """
 
     column: np.ndarray
     multiply: np.ndarray
@@ -33,13 +39,17 @@ class _Kept:
     blank_from: np.ndarray
     rank: np.ndarray
     set: np.ndarray
+    half: np.ndarray
+    may_be_percent: np.ndarray
+    proves_shares: np.ndarray
 
 
 @dataclass
 class Pivot:
     """The series of a source, ready to be turned into rows. `notes`: what the user should hear about them.
 
-    `times`: how the source writes its instants; a point's instant is then its place in this list.
+    `times`: how the source writes its instants; a point's instant is then its place in this list. `not_read`: the
+    metrics of which nothing is read. `unclear`: metrics with values that may be shares or percent, left out.
     """
 
     labels: list[str]
@@ -50,7 +60,9 @@ class Pivot:
     points: Points
     kept: _Kept
     times: list[str] | None = None
+    not_read: tuple[str, ...] = ()
     contradictions: int = 0
+    unclear: set[str] = field(default_factory=set)
     _wider: dict[int, list[int]] = field(default_factory=dict)
 
     @property
@@ -66,6 +78,7 @@ class Pivot:
     def batches(self) -> Iterator[pa.RecordBatch]:
         """The rows, some millions of points at a time."""
         series, at_ms, values = self.points.arrays()
+        values = self._as_shares(series, at_ms, values)
         # NaN is how Prometheus marks that a series has ended: its labels were not there any more.
         used = (self.kept.set[series] != _UNUSED) & ~np.isnan(values)
         series, at_ms, values = series[used], at_ms[used], values[used]
@@ -79,9 +92,30 @@ class Pivot:
             yield self._rows(series[piece], at_ms[piece], values[piece])
             first = end
 
+    def _as_shares(self, series: np.ndarray, at_ms: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """The values, those that may be shares or percent as shares; NaN where nothing tells."""
+        mine = np.flatnonzero(self.kept.may_be_percent[series])
+        if not len(mine):
+            return values
+        instants = np.unique(at_ms)
+        place = self._devices()[series] * len(instants) + np.searchsorted(instants, at_ms)
+        sure = np.isin(place[mine], place[self.kept.proves_shares[series] & ~np.isnan(values)])
+        first, group = groups_of(np.stack([self._devices()[series[mine]], at_ms[mine] // MS_PER_DAY]))
+        met = seen_in(values[mine], sure, group, len(first))
+        out = values.copy()
+        out[mine], unknown = as_shares(values[mine], sure, met[group])
+        self.unclear |= {self.points.labels[s][NAME] for s in np.unique(series[mine[unknown]]).tolist()}
+        return out
+
+    def _devices(self) -> np.ndarray:
+        """The number of each series' device; -1 for series that are not used."""
+        names = [(s["gpu_uuid"], s.get("gpu_instance_id")) for s in self.sets]
+        numbers = {name: number for number, name in enumerate(dict.fromkeys(names))}
+        return np.array([*(numbers[name] for name in names), _UNUSED])[self.kept.set]
+
     def _rows(self, series: np.ndarray, at_ms: np.ndarray, values: np.ndarray) -> pa.RecordBatch:
         instants, when = np.unique(at_ms, return_inverse=True)
-        sets = self._joined(self.kept.set[series], when)
+        sets = self._joined(series, when)
         keys, row = np.unique(sets * len(instants) + when, return_inverse=True)
         set_of_row = pa.array(keys // len(instants))
         stamps = pa.array(instants[keys % len(instants)])
@@ -93,15 +127,25 @@ class Pivot:
         column = self.kept.column[series]
         for number, name in enumerate(self.columns):
             mine = np.flatnonzero(column == number)
-            readings = self._reading(row[mine], series[mine], values[mine], len(keys))
+            readings = self._column(row[mine], series[mine], values[mine], len(keys))
             out[name] = pa.array(readings, mask=np.isnan(readings))
         return pa.RecordBatch.from_pydict(out)
 
-    def _joined(self, sets: np.ndarray, when: np.ndarray) -> np.ndarray:
+    def _column(self, row: np.ndarray, series: np.ndarray, values: np.ndarray, rows: int) -> np.ndarray:
+        """One reading by row: of one metric, else the sum of two that make it together, where both are there."""
+        half = self.kept.half[series]
+        if not half.any():
+            return self._reading(row, series, values, rows)
+        alone, one, other = (self._reading(row[h], series[h], values[h], rows) for h in (half == n for n in range(3)))
+        return np.where(np.isnan(alone), one + other, alone)
+
+    def _joined(self, series: np.ndarray, when: np.ndarray) -> np.ndarray:
         """The sets with a narrow one replaced by a wider one of the same device at instants that have both.
 
-        Some metrics of a device lack labels that others have; together they are one row.
+        Some metrics of a device lack labels that others have; together they are one row. Not so where the wider set
+        names a holder that the narrow one does not, and both have a reading: one of the board, one of what it used.
         """
+        sets = self.kept.set[series]
         if not self._wider:
             return sets.astype(np.int64)
         out = sets.astype(np.int64)
@@ -110,7 +154,13 @@ class Pivot:
         for narrow, wider in self._wider.items():
             left = order[edges[narrow] : edges[narrow + 1]]
             for wide in wider:
-                both = np.isin(when[left], when[order[edges[wide] : edges[wide + 1]]])
+                theirs = order[edges[wide] : edges[wide + 1]]
+                both = np.isin(when[left], when[theirs])
+                if both.any() and _names_holder(self.sets[wide].keys() - self.sets[narrow].keys()):
+                    columns = self.kept.column[series]
+                    own, other = (columns[rows] * (when.max() + 1) + when[rows] for rows in (left, theirs))
+                    apart = np.unique(when[left[np.isin(own, other)]])
+                    both &= ~np.isin(when[left], apart)
                 out[left[both]] = wide
                 left = left[~both]
         return out
@@ -182,6 +232,7 @@ def pivot(points: Points, *, timed: bool = True, times: list[str] | None = None,
         times=times,
         sets=found,
         notes=naming.notes(),
+        not_read=_not_read(points, set_of),
         points=points,
         kept=_kept(points, readings, set_of, columns),
         _wider=_wider(found),
@@ -201,7 +252,21 @@ def _kept(points: Points, readings: list[Reading | None], set_of: list[int], col
         blank_from=np.array([r.blank_from if r else np.inf for r in readings], np.float64),
         rank=np.array(ranks, np.int64),
         set=np.array(set_of, np.int64),
+        half=np.array([r.half if r else 0 for r in readings], np.int8),
+        may_be_percent=np.array([bool(r and r.share_with) for r in readings], np.bool_) & (np.array(set_of) != _UNUSED),
+        proves_shares=np.array([labels.get(NAME) in proofs_of_shares() for labels in points.labels], np.bool_),
     )
+
+
+def _not_read(points: Points, set_of: list[int]) -> tuple[str, ...]:
+    """The metrics of which nothing is read, without those that say whose a device is or what it is called."""
+    names = dict.fromkeys(labels[NAME] for labels in points.labels if NAME in labels)
+    read = {labels.get(NAME) for labels, number in zip(points.labels, set_of, strict=True) if number != _UNUSED}
+    return tuple(n for n in names if n not in read and n not in infos() and n not in (*METRICS, TARGET))
+
+
+def _names_holder(names: set[str]) -> bool:
+    return not names.isdisjoint(_HOLDER)
 
 
 def _number(text: str) -> int:

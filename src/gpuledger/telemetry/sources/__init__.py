@@ -121,7 +121,7 @@ class Opened:
     files that can be read from within. `groups`: of a file that consists of such. `notes`: what the user should hear
     about the file; complete once all batches came. `numbers`: columns that may be read as numbers where all of their
     cells are; set by the reader of the batches. `by_column`: the same batches with each column read when it is asked
-    for, so that they are never in memory together.
+    for, so that they are never in memory together. `not_read`: metrics of a file of series that make no column.
     """
 
     names: list[str]
@@ -136,6 +136,7 @@ class Opened:
     notes: list[str] = field(default_factory=list)
     numbers: frozenset[str] = frozenset()
     by_column: Callable[[list[str], tuple[str, ...]], Iterator[Cells]] | None = None
+    not_read: tuple[str, ...] = ()
 
 
 class Source(Protocol):

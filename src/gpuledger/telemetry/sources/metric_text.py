@@ -10,6 +10,7 @@ DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1"} 45 1768900000.5         OpenMetrics, 
 from __future__ import annotations
 
 import re
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,6 +24,8 @@ from gpuledger.telemetry.unpacking import text_lines
 
 _COMMENT = re.compile(rb"# (HELP|TYPE|UNIT) [a-zA-Z_:][a-zA-Z0-9_:]* |# EOF\s*$", re.MULTILINE)
 _DUMPED = re.compile(rb'\s*\{(?:[a-zA-Z_][a-zA-Z0-9_]*="|"[^"\\\n]+"(?:="|\s*[,}]))')
+# How many lines are looked at.
+FIRST_LINES = 20
 _NAME = re.compile(r'(?:.*[{\s,]__name__="|\s*\{"|\s*)([a-zA-Z_:][a-zA-Z0-9_:]*)')
 
 
@@ -30,14 +33,13 @@ class MetricText:
     """One sample per line; lines of a series need not stand together."""
 
     def fits(self, head: Head) -> Fit:
-        """Its comments, its first series, or a line that reads as a sample of a known metric."""
+        """Its comments, its first series, or a line that can be nothing but a sample."""
         if head.broken or b"\x00" in head.first:
             return Fit.NO
         if _COMMENT.match(head.first) or _DUMPED.match(head.first):
             return Fit.SURE
-        lines = head.first.decode("utf-8", "replace").splitlines()[:20]
-        known = any((found := sample(line)) and _known(found.series) for line in lines)
-        return Fit.SURE if known else Fit.NO
+        lines = (line for line in head.first.decode("utf-8", "replace").splitlines() if not line.startswith("#"))
+        return Fit.SURE if any(map(_is_sample, islice(lines, FIRST_LINES))) else Fit.NO
 
     def open(self, path: Path) -> Opened:
         """All points are read here: a row needs the metrics of its device, which stand far apart."""
@@ -115,6 +117,13 @@ class _Reader:
             for series, (_, value) in self.untimed.items():
                 self.points.add(series, 0, value)
         return opened(self.path, pivot(self.points, timed=self.timed), self.wrong)
+
+
+def _is_sample(line: str) -> bool:
+    """Whether a line is a sample of a known metric, or of any with a name and labels: `NAME{LABEL="TEXT"} VALUE`."""
+    found = sample(line)
+    labels = series_labels(found.series) if found else None
+    return labels is not None and (labels.get(NAME) in readings() or (NAME in labels and len(labels) > 1))
 
 
 def _known(series: str) -> bool:
