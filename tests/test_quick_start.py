@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 
+from core_install import WITHOUT_PANDAS
 from gpuledger.quick_start import ONE_THREAD, keep_memory
 
 SHOW = """
@@ -73,27 +74,44 @@ def test_arrow_works_without_its_help_texts():
 
 LEAN = """
 import sys
-from gpuledger.quick_start import without_extras, without_help_texts, without_pandas
-with without_pandas(), without_help_texts(), without_extras():
+from gpuledger.quick_start import without_extras, without_help_texts
+with without_help_texts(), without_extras():
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet
     assert pa.array(np.arange(3)).to_pylist() == [0, 1, 2] and np.unique([2, 1, 2]).tolist() == [1, 2]
-    spared = {"numpy._typing._char_codes", "numpy.ma.core", "pyarrow._s3fs", "pandas"} & set(sys.modules)
+    spared = {"numpy._typing._char_codes", "numpy.ma.core", "pyarrow._s3fs"} & set(sys.modules)
     assert not spared, spared
     masked = np.ma.masked_array([1, 2], [True, False])
     assert "numpy.ma.core" in sys.modules, "what is used is the real one"
     assert pa.array(masked).to_pylist() == [None, 2] and np.ma.is_masked(masked)
     import numpy.typing
     assert numpy.typing.NDArray[np.int64].__origin__ is np.ndarray
-import pandas
 import numpy._core._add_newdocs
 assert "numpy._typing._char_codes" in sys.modules
 """
 
 
 def test_what_is_spared_is_there_once_it_is_used():
-    subprocess.run([sys.executable, "-c", LEAN], check=True)
+    subprocess.run([sys.executable, "-c", WITHOUT_PANDAS + LEAN], check=True)
+
+
+WITH_PANDAS = """
+import sys
+from gpuledger.quick_start import without_extras, without_help_texts
+with without_help_texts(), without_extras():
+    import pyarrow as pa
+    assert pa.array([1, 2]).to_pylist() == [1, 2] and "pandas" in sys.modules, "Arrow no longer imports pandas"
+    import pandas
+    frame = pandas.DataFrame({"x": [1.0, None], "label": ["a", "b"], "at": pandas.to_datetime([0, 1], utc=True)})
+    assert pa.table(frame).to_pandas().equals(frame)
+    assert frame.groupby("label").x.sum().to_dict() == {"a": 1.0, "b": 0.0}
+    assert frame.to_html() and frame.to_csv()
+"""
+
+
+def test_pandas_works_where_it_is_installed():
+    subprocess.run([sys.executable, "-c", WITH_PANDAS], check=True)
 
 
 PARTS = """

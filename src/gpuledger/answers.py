@@ -54,9 +54,13 @@ class Rows:
     def __repr__(self) -> str:
         return f"<{self.name}: {len(self):,} rows x {self._table.num_columns} columns; .df(), .arrow(), .relation()>"
 
-    def _repr_html_(self) -> str:
-        head: str = self._table.slice(0, LINES_SHOWN).to_pandas().to_html(max_cols=LINES_SHOWN, border=0)
-        return head
+    def _repr_html_(self) -> str | None:
+        """Its first rows in a notebook; None, for which a notebook shows the text, where pandas is not installed."""
+        try:
+            first = Rows(self.name, self._table.slice(0, LINES_SHOWN)).df()
+        except MissingExtra:
+            return None
+        return str(first.to_html(max_cols=LINES_SHOWN, border=0))
 
 
 class Answer(Generic[S]):

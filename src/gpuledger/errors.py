@@ -22,7 +22,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -125,10 +125,16 @@ class DeviceError(GpuledgerError):
     """A GPU, its driver or its library does not answer."""
 
 
+# The optional parts that pyproject.toml names.
+Extra = Literal[
+    "amd", "charts", "otel", "pandas", "plan", "ray", "remote", "stores", "train", "tui", "web", "xlsx"
+]  # fmt: skip
+
+
 class MissingExtra(GpuledgerError):
     """An optional part of gpuledger is not installed."""
 
-    def __init__(self, what: str, extra: str) -> None:
+    def __init__(self, what: str, extra: Extra) -> None:
         super().__init__(f"{what} needs a part that is not installed", hint=f'pip install "gpuledger[{extra}]"')
         self.extra = extra
 

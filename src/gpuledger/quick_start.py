@@ -70,11 +70,6 @@ def _without(instead: dict[str, dict[str, object] | None]) -> Iterator[None]:
                 del sys.modules[name]
 
 
-def without_pandas() -> AbstractContextManager[None]:
-    """Arrow imports pandas wherever it is installed; whoever has no use for it would wait half a second."""
-    return _without({"pandas": None})
-
-
 class _NoHelp(dict[str, list[str]]):
     """A help text that is not taken apart."""
 

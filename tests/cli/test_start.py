@@ -7,9 +7,11 @@ import os
 import subprocess
 import sys
 
+from core_install import WITHOUT_PANDAS
+
 # What analyze of a Parquet file has no use for. The first part of a name stands for all below it.
 NOT_FOR_JSON = (
-    "pandas", "altair", "rich", "pydoc", "importlib.metadata", "email", "gpuledger.report", "gpuledger.advice",
+    "altair", "rich", "pydoc", "importlib.metadata", "email", "gpuledger.report", "gpuledger.advice",
     "gpuledger.catalog.prices", "gpuledger.cost.build", "gpuledger.cost.statement", "gpuledger.cost.pricing",
     "gpuledger.cost.user_settings", "gpuledger.cost.inventories", "gpuledger.lake.jobs.adding",
     "gpuledger.lake.jobs.reading", "gpuledger.ledger.engine", "gpuledger.ledger.day", "gpuledger.telemetry.series",
@@ -19,13 +21,13 @@ NOT_FOR_JSON = (
     "importlib.resources", "http",
 )  # fmt: skip
 NOT_FOR_IMPORT = (
-    "pandas", "altair", "pydoc", "email", "http", "gpuledger.lake.jobs", "gpuledger.ledger.jobs.joining",
+    "altair", "pydoc", "email", "http", "gpuledger.lake.jobs", "gpuledger.ledger.jobs.joining",
     "gpuledger.telemetry.servers.web", "gpuledger.telemetry.servers.prometheus", "gpuledger.telemetry.sources.csv_file",
     "pyarrow._s3fs", "numpy._typing", "numpy.ma", "zoneinfo",
 )  # fmt: skip
 NOT_FOR_TEXT = tuple(name for name in NOT_FOR_JSON if name not in {"rich", "gpuledger.report"})
 NOT_FOR_A_WORKER = (
-    "pandas", "rich", "click", "pydoc", "importlib.metadata", "gpuledger.cost", "gpuledger.efficiency",
+    "rich", "click", "pydoc", "importlib.metadata", "gpuledger.cost", "gpuledger.efficiency",
     "gpuledger.ledger", "gpuledger.report", "gpuledger.telemetry.sources.metric_text",
 )  # fmt: skip
 SHOW = """
@@ -38,8 +40,11 @@ print("\\n" + json.dumps([sorted(sys.modules), gpus]))
 
 
 def loaded(module: str, *args: str) -> tuple[set[str], int]:
-    """The modules a process has loaded at its end, and of how many GPUs it read the facts."""
-    code = SHOW.replace("{module}", module)
+    """The modules a process has loaded at its end, and of how many GPUs it read the facts.
+
+    Where pandas is installed, Arrow imports it with the first array, whatever a command loads.
+    """
+    code = WITHOUT_PANDAS + SHOW.replace("{module}", module)
     environ = os.environ | {"GPULEDGER_CONFIG": ""}
     run = [sys.executable, "-c", code, *args]
     done = subprocess.run(run, check=True, capture_output=True, text=True, input="", env=environ)

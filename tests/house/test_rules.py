@@ -140,3 +140,13 @@ def test_ledger_lines_have_one_reader():
     for path in MODULES:
         if path.relative_to(SRC).parts[0] != "ledger":
             assert not LEDGER_FILES.search(path.read_text(encoding="utf-8")), path
+
+
+NEEDS_PANDAS = re.compile(r"^ *(import|from) pandas|\.(to|from)_pandas\w*\(", re.MULTILINE)
+
+
+def test_only_data_frames_that_are_asked_for_need_pandas():
+    """It is not a dependency: some versions of Arrow need it even to name the numpy type of a column."""
+    assert NEEDS_PANDAS.search("kind.to_pandas_dtype()")
+    found = [name(path) for path in MODULES if NEEDS_PANDAS.search(path.read_text(encoding="utf-8"))]
+    assert found == ["src/gpuledger/answers.py"]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from gpuledger.native import moving, packing
 from gpuledger.native.moving import Blocks
+from gpuledger.native.number_types import numpy_type
 from gpuledger.native.packing import AS_IS, Packing, gathered, packed, unpacked
 
 KINDS = [pa.int64(), pa.float32(), pa.float64()]
@@ -45,7 +46,7 @@ def column(data: st.DataObject, kind: pa.DataType) -> pa.Array:
     sorts = WHOLE if kind == pa.int64() else SHARES
     values = data.draw(st.lists(data.draw(st.sampled_from([*sorts, st.one_of(sorts)])), min_size=2, max_size=40))
     with np.errstate(over="ignore", under="ignore"):
-        return pa.array(np.array(values).astype(kind.to_pandas_dtype()), kind).slice(1)
+        return pa.array(np.array(values).astype(numpy_type(kind)), kind).slice(1)
 
 
 def bits(values: pa.Array) -> list[bytes]:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gpuledger.catalog.gpus import get_gpu
 from gpuledger.errors import FileFault, GpuledgerError, InputError
+from gpuledger.native.number_types import numpy_type
 from gpuledger.telemetry.fleet import demo_fleet, largest_remainder, makeup, plan_fleet
 from gpuledger.telemetry.fleet_values import BLOCK_ROWS, block_scrapes
 from gpuledger.telemetry.synthetic import FleetSpec, batches, export_schema, write_fleet
@@ -334,7 +335,7 @@ def test_csv_text(tmp_path, step_s, first, last):
         if pa.types.is_dictionary(made.type):
             assert [r[name] for r in rows] == made.to_pylist()
         elif name != "SCRAPETIME":
-            assert (np.array([float(r[name]) for r in rows], made.type.to_pandas_dtype()) == made.to_numpy()).all()
+            assert (np.array([float(r[name]) for r in rows], numpy_type(made.type)) == made.to_numpy()).all()
     assert all(re.fullmatch(r"\d+(\.\d{1,3})?", r[DEV + "POWER_USAGE"]) for r in rows)
 
 

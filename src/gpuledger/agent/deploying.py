@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuledger import __version__
 from gpuledger.catalog.files import data_dir
-from gpuledger.errors import InputError, MissingExtra, UnknownName, map_os_error
+from gpuledger.errors import Extra, InputError, MissingExtra, UnknownName, map_os_error
 from gpuledger.lake.stores.address import address_in
 from gpuledger.units import size_bytes
 
@@ -159,7 +159,7 @@ def _pins(place: Place) -> list[tuple[str, str]]:
     """gpuledger and everything it needs for that lake and those GPUs, with the versions installed here."""
     pins: dict[str, str] = {}
     waiting = ["gpuledger"]
-    needed = {
+    needed: dict[str, tuple[bool, str, Extra]] = {
         "obstore": (place.remote, "an image for a lake on an object store", "stores"),
         "amdsmi": (place.device == "amd", "an image for AMD GPUs", "amd"),
     }

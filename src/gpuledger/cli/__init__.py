@@ -52,7 +52,7 @@ def _own_work() -> int:
     quick_start.collect_seldom()
     quick_start.keep_memory()
     quick_start.calculate_alone()
-    with quick_start.without_pandas(), quick_start.without_help_texts(), quick_start.without_extras():
+    with quick_start.without_help_texts(), quick_start.without_extras():
         from gpuledger.cli.app import run
 
         return run()

@@ -25,7 +25,7 @@ import msgspec
 from gpuledger import errors
 from gpuledger.errors import GpuledgerError, LakeError
 from gpuledger.lake.engines.copies import Copy, may_copy
-from gpuledger.quick_start import ONE_THREAD, collect_seldom, leave_as_is, without_help_texts, without_pandas
+from gpuledger.quick_start import ONE_THREAD, collect_seldom, leave_as_is, without_help_texts
 
 Progress = Callable[[str, int], None]
 T = TypeVar("T", bound=msgspec.Struct)
@@ -260,7 +260,7 @@ def received(pipe: IO[bytes]) -> bytes:
 def main() -> None:
     """Answer tasks until the input ends."""
     collect_seldom()
-    with without_pandas(), without_help_texts():
+    with without_help_texts():
         import_module("gpuledger.lake.taking")  # what most work begins with
         _answer(sys.stdin.buffer, sys.stdout.buffer)
     leave_as_is()

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from gpuledger.native.library import call
 from gpuledger.native.moving import Blocks
+from gpuledger.native.number_types import numpy_type
 
 _KEPT: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32)}
 _NAMES = {pa.int64(): "i64", pa.float32(): "f32", pa.float64(): "f64"}
@@ -53,7 +54,7 @@ def gathered(blocks: Blocks, arrays: Sequence[pa.Array], hows: Sequence[Packing]
         return blocks.gathered(arrays)
     width = [array.type.bit_width // 8 for array in arrays]
     room = pa.allocate_buffer(blocks.total * kind.bit_width // 8)
-    out = np.frombuffer(room, kind.to_pandas_dtype())
+    out = np.frombuffer(room, numpy_type(kind))
     base = np.array([a.buffers()[1].address + a.offset * w for a, w in zip(arrays, width, strict=True)], np.uint64)
     if kind == pa.int64():
         rule = [np.array([how.low for how in hows]), np.array([how.shift for how in hows])]
@@ -67,12 +68,12 @@ def gathered(blocks: Blocks, arrays: Sequence[pa.Array], hows: Sequence[Packing]
 
 
 def _numbers(kept: pa.Array, how: Packing, kind: pa.DataType) -> np.ndarray:
-    values = _cells(kept, np.dtype(kept.type.to_pandas_dtype()))
+    values = _cells(kept, numpy_type(kept.type))
     if kept.type == kind:
         return values
     if kind == pa.int64():
         return ((values.astype(np.uint64) << np.uint64(how.shift)) + np.array(how.low).astype(np.uint64)).view(np.int64)
-    return (values.astype(np.float64) / how.divide).astype(kind.to_pandas_dtype())
+    return (values.astype(np.float64) / how.divide).astype(numpy_type(kind))
 
 
 def _cells(values: pa.Array, kind: np.dtype) -> np.ndarray:
@@ -107,7 +108,7 @@ def _whole(values: pa.Array) -> tuple[pa.Array, Packing]:
 
 def _divided(values: pa.Array) -> tuple[pa.Array, Packing]:
     """Numbers that are small whole numbers, or hundredths, by these."""
-    kind, name = np.dtype(values.type.to_pandas_dtype()), _NAMES[values.type]
+    kind, name = numpy_type(values.type), _NAMES[values.type]
     cells = _cells(values, kind)
     some = cells[:: len(cells) // _LOOKED_AT + 1]
     for divide in _DIVIDE:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TypeVar
@@ -26,6 +26,7 @@ from gpuledger.lake.layout import Lake, Manifest, Part
 from gpuledger.lake.parquet_files import write_parquet
 from gpuledger.lake.parts import PartWriter, open_part
 from gpuledger.lake.sorting.order import in_order
+from gpuledger.native.number_types import numpy_type
 from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, utc_day
 
@@ -218,20 +219,13 @@ T = TypeVar("T")
 
 def numbers(values: Sequence[float | int | None], kind: pa.DataType) -> pa.Array:
     """Numbers of a fixed width, NULL where None."""
-    width = _width(kind)
+    width = numpy_type(kind)
     if None not in values:
         return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(np.array(values, dtype=width))])
     known = np.array([v is not None for v in values])
     filled: np.ndarray = np.array([0 if v is None else v for v in values], dtype=width)
     bits = pa.py_buffer(np.packbits(known, bitorder="little"))
     return pa.Array.from_buffers(kind, len(values), [bits, pa.py_buffer(filled)])
-
-
-@cache
-def _width(kind: pa.DataType) -> type:
-    # Not `to_pandas_dtype`: that asks for pandas.
-    found: type = {"float": np.float32, "double": np.float64}.get(str(kind)) or getattr(np, str(kind))
-    return found
 
 
 @lru_cache(maxsize=256)

@@ -197,12 +197,9 @@ def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
 
 def main() -> None:
     """Answer orders until the input ends."""
-    from gpuledger.quick_start import without_pandas
-
     with contextlib.suppress(OSError):
         os.nice(_NICE)
-    with without_pandas():
-        _answer()
+    _answer()
 
 
 def _answer() -> None:

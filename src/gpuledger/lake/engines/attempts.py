@@ -18,7 +18,6 @@ from gpuledger.errors import GpuledgerError
 from gpuledger.lake.engines.engine import everywhere
 from gpuledger.lake.processes import Answer, Order, carried_out
 from gpuledger.lake.stores.path import StorePath
-from gpuledger.quick_start import without_pandas
 from gpuledger.version import __version__
 
 # Files up to here are compared by content: a folder of the same name may be another one on that node.
@@ -73,12 +72,11 @@ def _place(path: str) -> Path:
 
 def attempt(sent: bytes) -> bytes:
     """Carry out an order on this node."""
-    with without_pandas():
-        asked = msgspec.msgpack.decode(sent, type=Sent)
-        rows: Counter[str] = Counter()
-        node = socket.gethostname()
-        answer = _refused(asked, node) or carried_out(asked.order, lambda stage, done: rows.update({stage: done}))
-        return msgspec.msgpack.encode(Returned(answer, node, dict(rows)))
+    asked = msgspec.msgpack.decode(sent, type=Sent)
+    rows: Counter[str] = Counter()
+    node = socket.gethostname()
+    answer = _refused(asked, node) or carried_out(asked.order, lambda stage, done: rows.update({stage: done}))
+    return msgspec.msgpack.encode(Returned(answer, node, dict(rows)))
 
 
 def _refused(asked: Sent, node: str) -> Answer | None:
