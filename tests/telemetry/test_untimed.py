@@ -12,20 +12,22 @@ from gpuledger.telemetry.stamps import Untimed
 
 DAY_MS = 86_400_000
 
+AT_MS = 1_700_000_000_000
+
 
 def labels(*words: str) -> list[pa.Array]:
     return [pa.array(words).dictionary_encode()]
 
 
 def test_rounds_go_on_over_batches(tmp_path):
-    untimed = Untimed(tmp_path, given(at=1_000_000, every="2s"))
-    assert untimed.rounds(labels("a", "b", "a")).tolist() == [1_000_000, 1_000_000, 1_002_000]
-    assert untimed.rounds(labels("b", "a")).tolist() == [1_002_000, 1_004_000]
+    untimed = Untimed(tmp_path, given(at=AT_MS, every="2s"))
+    assert untimed.rounds(labels("a", "b", "a")).tolist() == [AT_MS, AT_MS, AT_MS + 2_000]
+    assert untimed.rounds(labels("b", "a")).tolist() == [AT_MS + 2_000, AT_MS + 4_000]
 
 
 def test_several_rows_of_a_gpu_need_the_interval(tmp_path):
-    untimed = Untimed(tmp_path, given(at=1_000_000))
-    assert untimed.rounds(labels("a", "b")).tolist() == [1_000_000] * 2
+    untimed = Untimed(tmp_path, given(at=AT_MS))
+    assert untimed.rounds(labels("a", "b")).tolist() == [AT_MS] * 2
     with pytest.raises(NotSaid) as caught:
         untimed.rounds(labels("a"))
     assert "--every" in caught.value.hint
