@@ -6,7 +6,7 @@ import datetime as dt
 import re
 
 from gpuledger.errors import InputError
-from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_MIN, MS_PER_S
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_MIN, MS_PER_S, Unknown
 
 _UNIT_MS = {"w": 7 * MS_PER_DAY, "d": MS_PER_DAY, "h": MS_PER_HOUR, "m": 60 * MS_PER_S, "s": MS_PER_S}
 MOST_MS = 365_250 * MS_PER_DAY
@@ -15,6 +15,8 @@ _END_MS = round(dt.datetime(_LAST_YEAR + 1, 1, 1, tzinfo=dt.UTC).timestamp()) * 
 # No GPU was sampled before March 1973: a smaller number is seconds, or a day such as 20260120.
 _SECONDS_UP_TO = 100_000_000_000
 _DAYS_WITH_HOURS = 7
+# The least that a figure per month may rest on.
+MONTH_FROM_MS = MS_PER_DAY
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*([wdhms]?)")
 
 
@@ -84,6 +86,21 @@ def duration(length_ms: int) -> str:
         return f"{length_ms // MS_PER_HOUR} h" + (f" {minutes:02d} min" if minutes else "")
     days, hours = length_ms // MS_PER_DAY, length_ms % MS_PER_DAY // MS_PER_HOUR
     return f"{days} d" + (f" {hours} h" if hours and days < _DAYS_WITH_HOURS else "")
+
+
+def too_short_for_a_month(seen_ms: float) -> Unknown | None:
+    """Why the time that was seen says nothing of a month; None where it is long enough.
+
+    It lasts from the first sample to the end of the last one's span: samples of a whole day are a day.
+    """
+    if seen_ms >= MONTH_FROM_MS:
+        return None
+    return Unknown(f"seen for {short_duration(seen_ms)} only; a month needs 24 h or more")
+
+
+def short_duration(length_ms: float) -> str:
+    """A length of time; below a second in tenths."""
+    return duration(round(length_ms)) if length_ms >= MS_PER_S else f"{length_ms / MS_PER_S:.1f} s"
 
 
 def _cut(text: str, most: int = 40) -> str:

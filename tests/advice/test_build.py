@@ -173,7 +173,8 @@ def test_an_empty_window_is_an_input_error(demo):
 
 
 def test_the_first_line_says_how_many_gpus_its_dollars_are_for(books):
-    rows = [line(0, "GPU-a"), line(0, "GPU-b", gpu_model="Some Card 9000"), line(0, "GPU-c")]
+    cards = {"GPU-a": {}, "GPU-b": {"gpu_model": "Some Card 9000"}, "GPU-c": {}}
+    rows = [line(h, gpu, **card) for gpu, card in cards.items() for h in range(24)]
     made = audit_statement(books(*rows))
     assert " per month for 2 of 3 GPUs, the price of 1 unknown ($" in made.headline[0]
     unknown = [n["figure"] for n in to_json(made)["not_known"]]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
 
@@ -15,10 +16,10 @@ from gpuledger.advice.recommend import recommend
 from gpuledger.advice.rule import RULES
 from gpuledger.advice.statement import AuditSavings, MonthlyUsd
 from gpuledger.advice.totals import NEXT_TO_MOVES, Scale, combine_cases, total, with_quarter
-from gpuledger.cost.projections import project
+from gpuledger.cost.projections import PaidBoard, months_of, project
 from gpuledger.cost.statement import Times
 from gpuledger.report.documents.audit_rows import savings_rows, worth
-from gpuledger.units import MS_PER_HOUR, Unknown, day_start_ms
+from gpuledger.units import MS_PER_DAY, Unknown, day_start_ms
 
 LIMITS = load_limits()
 EVERY = list(CASES.values())
@@ -34,7 +35,12 @@ def unique(findings: list[Finding]) -> list[Finding]:
 
 
 def summed(findings: list[Finding], paid: Decimal | Unknown = PAID) -> AuditSavings:
-    return total(combine_cases(findings), Scale(paid, 10**9, Fraction(30, 7)))
+    return total(combine_cases(findings), scale_of(findings, paid))
+
+
+def scale_of(findings: Iterable[Finding], paid: Decimal | Unknown, paid_ms: int = 10**9) -> Scale:
+    """Of a window of a week that all GPUs were seen in."""
+    return Scale(paid, paid_ms, {f.case.key: Fraction(30, 7) for f in findings})
 
 
 some = st.lists(st.sampled_from(range(len(FOUND))), unique=True).map(lambda picked: unique([FOUND[i] for i in picked]))
@@ -103,7 +109,9 @@ def test_what_could_be_saved_next_quarter_is_the_month_times_its_days():
     """$1,000 in the window, 30 / 7 windows per month, 40 % saved: $1,714.29 per month, 91 of 30 days in 2026-Q2."""
     one = case("starved", money={"productive": 0.6, "underused": 0.4})
     made = summed([_lever(one, "dali", "throughput", "0.4")], Decimal(1000))
-    rate = project(Decimal(1000), 7 * 24 * MS_PER_HOUR, day_start_ms("2026-02-01"))
+    week = [PaidBoard("GPU-a", "node-1/0", Decimal(1000), 7 * MS_PER_DAY, 0, listed=False)]
+    months = months_of(7 * MS_PER_DAY, week)
+    rate = project(Decimal(1000), 7 * MS_PER_DAY, day_start_ms("2026-02-01"), week, months)
     found = with_quarter(made, rate)
     assert made.combined_month.middle_usd == Decimal("1714.29")
     assert (found.combined_quarter.name, found.combined_quarter.days) == ("2026-Q2", 91)
@@ -164,8 +172,8 @@ def test_without_a_price_hours_stand_in_and_no_dollar_is_given():
     from dataclasses import replace
 
     bare = replace(idle, dollars=Unknown("no price"))
-    scale = Scale(Unknown("no price"), bare.times.paid_ms, Fraction(30, 7))
-    made = total(combine_cases(find_all([bare], LIMITS)), scale)
+    found = find_all([bare], LIMITS)
+    made = total(combine_cases(found), scale_of(found, Unknown("no price"), bare.times.paid_ms))
     priced = summed(list(find_all([idle], LIMITS)), Decimal(1000))
     assert made.of == "the paid GPU-hours"
     assert float(made.combined_pct) == pytest.approx(float(priced.combined_pct), abs=1e-6)
@@ -190,21 +198,22 @@ def test_nothing_paid_saves_nothing():
 
 def test_a_saving_without_a_price_is_unknown_next_to_priced_ones():
     priced, unpriced = case("starved"), case("starved", namespace="amd", workload="x", dollars=Unknown("no price"))
-    scale = Scale(PAID, 10**9, Fraction(30, 7))
     findings = find_all([unpriced], LIMITS)
+    scale = scale_of(findings, PAID)
     made = {r.id: r for r in recommend(findings, combine_cases(findings), scale)}
     assert any(r.lever for r in made.values())
     for r in made.values():
         if r.lever:
             assert (r.saving, r.share) == (Unknown("no price"), 0)
-            assert worth(r) == "dollars unknown: no price"
+            assert worth(r, PAID) == "dollars unknown: no price"
     both = [*find_all([priced], LIMITS), *findings]
-    for r in recommend(both, combine_cases(both), scale):
+    for r in recommend(both, combine_cases(both), scale_of(both, PAID)):
         assert not r.lever or not isinstance(r.saving, Unknown)
 
 
 def test_without_any_price_a_saving_is_of_the_paid_time():
-    findings = find_all([case("starved", dollars=Unknown("no price"))], LIMITS)
-    made = recommend(findings, combine_cases(findings), Scale(Unknown("no price"), 10**9, Fraction(30, 7)))
+    none = Unknown("no price")
+    findings = find_all([case("starved", dollars=none)], LIMITS)
+    made = recommend(findings, combine_cases(findings), scale_of(findings, none))
     (first, *_) = [r for r in made if r.lever]
-    assert worth(first).endswith("of the paid GPU-hours")
+    assert worth(first, none).endswith("of the paid GPU-hours")

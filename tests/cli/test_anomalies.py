@@ -59,6 +59,16 @@ def test_the_slow_gpu_is_named_with_its_hour_and_dollars(run):
     assert found["by_peers"] == GPUS
 
 
+def test_less_than_a_day_has_no_dollars_per_month(run):
+    found = run("--json", "--price", "1", "--last", "23h").json()
+    (one,) = found["findings"]
+    assert one["slowdown"]["middle_pct"] > 5
+    assert one["usd_per_month"] is None
+    assert found["usd_per_month"] is None
+    assert "seen for 23 h only; a month needs 24 h or more" in {n["why"] for n in found["not_known"]}
+    assert "per month" not in run("--price", "1", "--last", "23h").out
+
+
 def test_the_terminal_shows_what_and_what_next(run, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     short, full = run("--price", "1"), run("--price", "1", "--full")

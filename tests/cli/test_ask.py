@@ -50,7 +50,7 @@ def test_audit_and_analyze_write_one_table(cli, lake, tmp_path):
 
 def test_the_same_work_on_one_other_gpu(cli, dcgm_csv, tmp_path):
     """Two A100 at $3, each busy 60 %: the target at $1 of the user's own costs less, at $90 more."""
-    assert cli("import", dcgm_csv("f.csv")).code == 0
+    assert cli("import", dcgm_csv("f.csv", minutes=24 * 60)).code == 0
     for price, sign in ((1, -1), (90, 1)):
         (tmp_path / "r.csv").write_text(f"gpu,usd_per_h,price_scope,as_of\nh200-sxm-141gb,{price},gpu,2026-01-01\n")
         assert cli("prices", "update", "r.csv").code == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime as dt
 import itertools
 import json
 import os
@@ -317,7 +318,8 @@ def test_a_command_is_recorded_audited_and_passed_through(tmp_path):
     assert done.stdout == "from the job\n", "stdout is the command's alone"
     assert "to its stderr" in done.stderr
     assert "The bill by bucket" in done.stderr
-    assert done.stderr.index("to its stderr") < done.stderr.index("per month for 1 GPU")
+    assert done.stderr.index("to its stderr") < done.stderr.index(" s for 1 GPU ($4.00 per hour)")
+    assert "per month" not in done.stderr
     again = subprocess.run(
         [sys.executable, "-m", "gpuledger", "audit", "--lake", "lake", "--price", "4", "--json"],
         cwd=tmp_path, capture_output=True, text=True, check=True,
@@ -387,37 +389,57 @@ def test_a_run_too_short_to_audit_says_so(cli, monkeypatch):
     assert "too short to audit" in problem
 
 
-def test_gpus_seen_for_minutes_are_not_a_few_dollars_a_month(cli, dcgm_csv):
-    """16 GPUs, two minutes each, hours apart: the projection says what it assumes, and gives the rate while seen."""
-    head, *rows = dcgm_csv("f.csv", gpus=16, minutes=60 * 16, step_min=1).read_text(encoding="utf-8").splitlines()
-    # GPU n is seen in the first two minutes of hour n only.
-    minutes = {"00", "01", "02"}
-    kept = [r for r in rows if int(r[11:13]) == int(r.split(",")[1].removeprefix("GPU-")) and r[14:16] in minutes]
+def seen_alternating(dcgm_csv, gpus, hours):
+    """One GPU after the other, each for some hours; `few.csv`."""
+    head, *rows = dcgm_csv("f.csv", gpus=gpus, minutes=60 * hours * gpus, step_min=15).read_text().splitlines()
+    start = dt.datetime.fromisoformat(rows[0][:19])
+
+    def hour(row):
+        return (dt.datetime.fromisoformat(row[:19]) - start) / dt.timedelta(hours=1)
+
+    kept = [r for r in rows if hour(r) // hours == int(r.split(",")[1].removeprefix("GPU-"))]
     Path("few.csv").write_text("\n".join([head, *kept]) + "\n", encoding="utf-8")
+
+
+def test_gpus_seen_for_a_part_of_the_window_are_projected_by_their_own_hours(cli, dcgm_csv):
+    """3 GPUs, 26 hours each, one after the other: the projection says what it assumes, at the rate while seen."""
+    seen_alternating(dcgm_csv, 3, 26)
     assert cli("import", "few.csv").code == 0
     told = cli("audit", "--price", "1", "--json").json()
-    assert told["monthly_usd"] == "11520"
+    assert told["monthly_usd"] == "2160"
     basis = told["projection_basis"]
     assert basis["sparse"] is True
-    assert (basis["gpus"], basis["usd_per_gpu_h"]) == (16, "1")
-    assert Decimal(basis["seen_monthly_usd"]) < 50
-    assert "16 x 720 h" in told["headline"][0]
+    assert (basis["gpus"], basis["usd_per_gpu_h"]) == (3, "1")
+    assert Decimal(basis["seen_monthly_usd"]) == 720
+    assert "3 x 720 h" in told["headline"][0]
     assert any("no inventory says when they are paid for" in words for words in told["assumptions"])
     # What could be saved is a share of the same month.
     saved = Decimal(told["savings"]["combined_month"]["middle_usd"])
-    assert float(saved) == pytest.approx(11520 * told["savings"]["combined_pct"] / 100, rel=1e-3)
+    assert float(saved) == pytest.approx(2160 * told["savings"]["combined_pct"] / 100, rel=1e-3)
+
+
+def test_gpus_seen_for_minutes_have_no_month(cli, dcgm_csv):
+    """3 GPUs, 2 hours each, in a lake of 30 hours of a fourth: three are named, one has a month."""
+    seen_alternating(dcgm_csv, 3, 2)
+    long = dcgm_csv("long.csv", gpus=1, minutes=30 * 60, uuid="GPU-long")
+    assert cli("import", "few.csv", long).code == 0
+    told = cli("audit", "--price", "1", "--json").json()
+    assert told["monthly_usd"] == "720"
+    assert "$720.00 per month for 1 of 4 GPUs" in told["headline"][0]
+    assert "3 GPUs were seen for less than 24 h and are left out of the month" in told["headline"][0]
+    assert len(told["projection_basis"]["left_out"]) == 3
 
 
 def test_the_next_quarter_follows_the_newest_sample_in_the_command_and_in_python(cli, dcgm_csv):
-    assert cli("import", dcgm_csv("f.csv")).code == 0
+    assert cli("import", dcgm_csv("f.csv", minutes=24 * 60)).code == 0
     told = cli("audit", "--price", "1", "--json").json()
     assert told["quarter"]["name"] == "2026-Q2"
-    assert told["quarter"]["as_of"] == "2026-01-20"
+    assert told["quarter"]["as_of"] == "2026-01-21"
     made = audit_statement("gpuledger-data", price=1)
     assert not isinstance(made.cost.projection, Unknown)
     assert made.cost.projection.quarter.name == told["quarter"]["name"]
     assert made.cost.projection.quarter.usd == Decimal(told["quarter"]["usd"])
-    assert "Next quarter after 2026-01-20: 2026-Q2" in cli("audit", "--price", "1", "--full").out
+    assert "Next quarter after 2026-01-21: 2026-Q2" in cli("audit", "--price", "1", "--full").out
 
 
 def test_a_gpu_of_several_owners_is_counted_once(cli, dcgm_csv):

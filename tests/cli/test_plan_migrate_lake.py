@@ -144,8 +144,9 @@ def test_gpus_without_a_price_cost_an_unknown_amount_not_zero(cli, dcgm_csv):
 
 
 def test_totals_leave_out_what_has_no_price_and_count_it(cli, dcgm_csv):
-    """Two A100 at $3 and four of an unknown GPU, 4 h: a month of 720 h is $4,320 for the two, and four are left out."""
-    assert cli("import", dcgm_csv("a.csv"), dcgm_csv("b.csv", model="Mystery 9000", gpus=4, uuid="GPU-m")).code == 0
+    """Two A100 at $3 and four of an unknown GPU, a day: a month is $4,320 for the two, and four are left out."""
+    other = dcgm_csv("b.csv", model="Mystery 9000", gpus=4, uuid="GPU-m", minutes=24 * 60)
+    assert cli("import", dcgm_csv("a.csv", minutes=24 * 60), other).code == 0
     args = ("plan", "migrate", "--lake", "gpuledger-data", "--price", "A100-SXM4-40GB=3")
     told = cli(*args, "--json").json()
     (space,) = told["namespaces"]

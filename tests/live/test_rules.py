@@ -51,18 +51,18 @@ evaluation_interval: 1m
 tests:
 - interval: 1m
   input_series:
-  - {series: 'gpuledger_build_info{job="g",instance="i"}', values: '1x240'}
-  - {series: 'gpuledger_newest_sample_timestamp_seconds{job="g",instance="i"}', values: '0x240'}
-  - {series: 'gpuledger_paid_usd_per_hour{job="g",instance="i"}', values: '10x240'}
-  - {series: 'gpuledger_waste_usd_per_hour{job=\"g\",instance=\"i\"}', values: '4x240'}
-  - {series: 'gpuledger_namespace_paid_usd_per_hour{job=\"g\",instance=\"i\",namespace="research"}', values: '2x240'}
-  - {series: 'gpuledger_gpu_idle_seconds{job=\"g\",instance=\"i\",gpu="a",name="n/0"}', values: '1800x240'}
-  - {series: 'gpuledger_gpu_idle_held_seconds{job=\"g\",instance=\"i\",gpu="a",name="n/0"}', values: '0x240'}
-  - {series: 'gpuledger_gpu_observed_seconds{job=\"g\",instance=\"i\",gpu="a",name="n/0"}', values: '3600x240'}
-  - {series: 'gpuledger_gpu_idle_seconds{job=\"g\",instance=\"i\",gpu="b",name="n/1"}', values: '60x240'}
-  - {series: 'gpuledger_gpu_idle_held_seconds{job=\"g\",instance=\"i\",gpu="b",name="n/1"}', values: '0x240'}
-  - {series: 'gpuledger_gpu_observed_seconds{job=\"g\",instance=\"i\",gpu="b",name="n/1"}', values: '3600x240'}
-  - {series: 'gpuledger_gpu_row_remap_failures{job=\"g\",instance=\"i\",gpu="b",name="n/1"}', values: '1x240'}
+  - {series: 'gpuledger_build_info{job="g",instance="i"}', values: '1x1500'}
+  - {series: 'gpuledger_newest_sample_timestamp_seconds{job="g",instance="i"}', values: '0x1500'}
+  - {series: 'gpuledger_paid_usd_per_hour{job="g",instance="i"}', values: '10x1500'}
+  - {series: 'gpuledger_waste_usd_per_hour{job=\"g\",instance=\"i\"}', values: '4x1500'}
+  - {series: 'gpuledger_namespace_paid_usd_per_hour{job=\"g\",instance=\"i\",namespace="research"}', values: '2x1500'}
+  - {series: 'gpuledger_gpu_idle_seconds{job=\"g\",instance=\"i\",gpu="a",name="n/0"}', values: '1800x1500'}
+  - {series: 'gpuledger_gpu_idle_held_seconds{job=\"g\",instance=\"i\",gpu="a",name="n/0"}', values: '0x1500'}
+  - {series: 'gpuledger_gpu_observed_seconds{job=\"g\",instance=\"i\",gpu="a",name="n/0"}', values: '3600x1500'}
+  - {series: 'gpuledger_gpu_idle_seconds{job=\"g\",instance=\"i\",gpu="b",name="n/1"}', values: '60x1500'}
+  - {series: 'gpuledger_gpu_idle_held_seconds{job=\"g\",instance=\"i\",gpu="b",name="n/1"}', values: '0x1500'}
+  - {series: 'gpuledger_gpu_observed_seconds{job=\"g\",instance=\"i\",gpu="b",name="n/1"}', values: '3600x1500'}
+  - {series: 'gpuledger_gpu_row_remap_failures{job=\"g\",instance=\"i\",gpu="b",name="n/1"}', values: '1x1500'}
   promql_expr_test:
   - expr: 'gpuledger:waste_usd_per_hour:sum'
     eval_time: 10m
@@ -95,7 +95,8 @@ tests:
       exp_annotations:
         summary: n/1 cannot remap failing memory
         description: Drain it and have it replaced.
-  - eval_time: 180m
+  - {eval_time: 1380m, alertname: GpuBudget, exp_alerts: []}  # a day of figures is needed, and an hour of waiting
+  - eval_time: 1450m
     alertname: GpuBudget
     exp_alerts:
     - exp_labels: {severity: warning, job: g, instance: i, budget: research, namespace: research}

@@ -16,8 +16,10 @@ from gpuledger.catalog.gpus import get_gpu
 from gpuledger.catalog.prices.offers import Offer
 from gpuledger.catalog.prices.own_rates import Rate
 from gpuledger.cost.build import cost_statement
+from gpuledger.cost.projections import Months
 from gpuledger.cost.statement import BUCKETS
 from gpuledger.encode import encode
+from gpuledger.lake.batch import board_of
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.plan.market import Market
 from gpuledger.plan.move.build import migrate_from_lake
@@ -45,7 +47,7 @@ def market(**usd: float) -> Market:
 
 @pytest.fixture
 def fleet(books, hour):
-    """Four quiet servers on A10G, two training A100 that talk to each other, an hour of nobody's."""
+    """Four quiet servers on A10G, two training A100 that talk to each other, a day of nobody's."""
     rows: list[dict[str, Any]] = []
     for n in range(4):
         rows += [hour(h, f"GPU-s{n}", busy=0.1, used_bytes=5e9) for h in range(24)]
@@ -55,7 +57,7 @@ def fleet(books, hour):
                  nvlink_bytes_per_s=5e10)
             for h in range(24)
         ]  # fmt: skip
-    rows.append(hour(0, "GPU-x", namespace=None, busy=0.0))
+    rows += [hour(h, "GPU-x", namespace=None, busy=0.0) for h in range(24)]
     return books(*rows)
 
 
@@ -241,11 +243,16 @@ def holdings(draw: st.DrawFn) -> Holding:
     return made(loads, buckets, Decimal(draw(st.integers(50, 900))) / 100)
 
 
+def as_it_is(held: Holding) -> Months:
+    """A window as long as a month."""
+    return Months({board_of(name): Fraction(1) for name in held.paid})
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(holdings(), st.integers(5, 400), st.integers(1, 400))
 def test_a_price_rise_never_lowers_the_cost_of_a_plan(held: Holding, cents: int, rise: int) -> None:
     def after(price: float) -> Decimal:
-        found = plan_holding(held, load_limits(), market(l4=price, a30=price), Fraction(1))
+        found = plan_holding(held, load_limits(), market(l4=price, a30=price), as_it_is(held))
         assert not isinstance(found.month_after_usd, Unknown)
         return found.month_after_usd
 
@@ -255,7 +262,7 @@ def test_a_price_rise_never_lowers_the_cost_of_a_plan(held: Holding, cents: int,
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(holdings(), st.integers(1, 400))
 def test_savings_stay_within_the_measured_waste(held: Holding, cents: int) -> None:
-    found = plan_holding(held, load_limits(), market(l4=cents / 100), Fraction(1))
+    found = plan_holding(held, load_limits(), market(l4=cents / 100), as_it_is(held))
     # By name, not by the planner's own list: productive and unobserved time is no waste.
     wasted = ("stalled", "underused", "idle", "idle_held")
     waste = sum((paid[b] for paid in held.paid.values() for b in wasted), Decimal(0))

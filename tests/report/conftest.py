@@ -22,7 +22,7 @@ from gpuledger.advice.statement import (
 )
 from gpuledger.cost.periods import Comparison, Effect
 from gpuledger.cost.pricing import PriceUsed, Unpriced
-from gpuledger.cost.projections import project
+from gpuledger.cost.projections import PaidBoard, months_of, project
 from gpuledger.cost.savings import Kind, Spread
 from gpuledger.cost.statement import (
     NOT_ASKED,
@@ -282,16 +282,19 @@ def make_cost() -> CostStatement:
     rows = (cost_row("ml-training", "100"), cost_row("research", "31.7"), cost_row("ml-inference", "7.77"))
     priced = [r.dollars for r in rows if isinstance(r.dollars, Dollars)]
     whole, times = Dollars.total(priced), Times.total(r.times for r in rows)
-    paid = whole.paid_usd
+    paid, week = whole.paid_usd, 168 * MS_PER_HOUR
+    boards = [PaidBoard("GPU-a", "node-1/0", paid, week, 0, listed=False)]
+    months = months_of(week, boards)
     return CostStatement(
         start_ms=START_MS,
-        end_ms=START_MS + 168 * MS_PER_HOUR,
+        end_ms=START_MS + week,
         gpus=6,
         times=times,
         dollars=whole,
         paid_low_usd=paid,
         paid_high_usd=paid,
-        projection=project(paid, 168 * MS_PER_HOUR, START_MS),
+        projection=project(paid, week, START_MS, boards, months),
+        months=months,
         phases_pct={"idle": 12.0, "underutilized": 24.0, "productive": 20.0, "compute_bound": 44.0},
         evidence_pct={"counters": 100.0, "power": 0.0, "none": 0.0},
         work=WorkCost(Decimal("3.98"), Decimal("7.5"), Decimal("15.65"), 12.0, 6, "all that was paid"),

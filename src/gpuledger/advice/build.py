@@ -16,13 +16,12 @@ from gpuledger.advice.orientation import orientation_of
 from gpuledger.advice.recommend import headline, recommend, unrated_note
 from gpuledger.advice.statement import AuditStatement, ClassPart, GroupBehaviour, RoiPriced
 from gpuledger.advice.stretches import StretchReader
-from gpuledger.advice.totals import Scale, combine_cases, roi_priced, total, with_quarter
+from gpuledger.advice.totals import Scale, combine_cases, months_by_case, roi_priced, total, with_quarter
 from gpuledger.arguments import takes
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import Terms, statement_and_bill
 from gpuledger.cost.charges import grouped
 from gpuledger.cost.inventories.settling import inventory_of
-from gpuledger.cost.projections import months_of
 from gpuledger.cost.statement import CostStatement, unpriced_names
 from gpuledger.efficiency.statement import NotKnown
 from gpuledger.lake.counted import read_counted
@@ -50,16 +49,16 @@ def audit_statement(
     stretches = reader.found(books, wanted)
     made = make_cases(stretches, bill, stock, limits, None if per_kwh is None else Decimal(str(per_kwh)))
     cases = with_measured(_with_hours(books, wanted, made, limits), read_counted(books), wanted)
-    return _advised(cost, cases, limits, roi_priced(stretches, cost, rules.targets), rules.origin)
+    scale = Scale(cost.paid_usd, cost.times.paid_ms, months_by_case(cases, made.case_of, bill.charges, cost.months))
+    return _advised(cost, cases, scale, limits, roi_priced(stretches, cost, rules.targets), rules.origin)
 
 
 def _advised(
-    cost: CostStatement, cases: tuple[Case, ...], limits: Limits, roi: tuple[RoiPriced, ...], origin: str
+    cost: CostStatement, cases: tuple[Case, ...], scale: Scale, limits: Limits, roi: tuple[RoiPriced, ...], origin: str
 ) -> AuditStatement:
     """The cases with what to change about them, and what that saves."""
     findings = find_all(cases, limits)
     combined = combine_cases(findings)
-    scale = Scale(cost.paid_usd, cost.times.paid_ms, months_of(cost.projection, cost.end_ms - cost.start_ms))
     recommendations = recommend(findings, combined, scale)
     savings = with_quarter(total(combined, scale), cost.projection)
     return AuditStatement(

@@ -7,7 +7,7 @@ works in between is not listed: its idle hours can be scheduled or shared, but i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -27,8 +27,8 @@ from gpuledger.cost.charges import Charge, grouped
 from gpuledger.cost.inventories.settling import inventory_of
 from gpuledger.cost.inventory import Inventory
 from gpuledger.cost.money import CENT, ZERO, usd
-from gpuledger.cost.projections import SPARSE_BELOW_RATIO, months_of
-from gpuledger.cost.statement import CostStatement, Times
+from gpuledger.cost.projections import SPARSE_BELOW_RATIO, Months
+from gpuledger.cost.statement import CostStatement, Dollars, Times
 from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.efficiency.naming import name_of
 from gpuledger.errors import InputError
@@ -68,7 +68,7 @@ class _Window:
 
     limits: Limits
     stock: Inventory | None
-    month: Fraction
+    months: Months
     start_ms: int
     end_ms: int
 
@@ -100,8 +100,7 @@ def give_back(lake: Lake, scope: Scope, asked: Asked, n: int = 10) -> GiveBack:
         if wanted is None or uuid in wanted
     }  # fmt: skip
     stock = inventory_of(lake, asked.terms.get("inventory"))
-    month = months_of(cost.projection, cost.end_ms - cost.start_ms)
-    window = _Window(with_rule_limits(asked.limits), stock, month, bill.window.start_ms, bill.window.end_ms)
+    window = _Window(with_rule_limits(asked.limits), stock, cost.months, bill.window.start_ms, bill.window.end_ms)
     return _answer(lake, everyone, cost, boards, window, n)
 
 
@@ -139,6 +138,7 @@ def _answer(
         idle_usd_per_month=_sum(r.idle_usd_per_month for r in first),
         usd_per_month=_sum(r.usd_per_month for r in first),
         all_idle_usd_per_month=_sum(r.idle_usd_per_month for r in rows),
+        idle_usd=_sum(r.idle_usd for r in first),
         give_back=first,
         in_use=_left(in_use, cases, window),
         committed=_left(committed, cases, window),
@@ -219,10 +219,9 @@ def _row(
         cluster=device.cluster,
         owner=case.owner,
         other_owners=len(owners - {case.owner}),
-        idle_usd_per_month=_idle_usd(case, window),
-        usd_per_month=case.dollars
-        if isinstance(case.dollars, Unknown)
-        else usd(Fraction(case.dollars.paid_usd) * window.month),
+        idle_usd_per_month=_idle_usd(case, uuid, window),
+        usd_per_month=_per_month(case.dollars, lambda d: d.paid_usd, uuid, window),
+        idle_usd=case.dollars if isinstance(case.dollars, Unknown) else _idle(case.dollars),
         since_ms=since.start_ms if since else None,
         since_unobserved_h=since.unobserved_ms / MS_PER_HOUR if since else 0.0,
         from_first_sample=since is not None and since.start_ms <= board.first_ms,
@@ -248,20 +247,31 @@ def _stretch_alone(row: IdleGpu, case: Case, window: _Window) -> bool:
     return seen_h >= window.limits.idle.idle_heavy_from_ratio * case.observed_h
 
 
-def _idle_usd(case: Case, window: _Window) -> Decimal | Unknown:
+def _idle_usd(case: Case, uuid: str, window: _Window) -> Decimal | Unknown:
     """What is paid per month for the time a GPU idles."""
-    dollars = case.dollars
+    return _per_month(case.dollars, _idle, uuid, window)
+
+
+def _idle(dollars: Dollars) -> Decimal:
+    return dollars.idle_usd + dollars.idle_held_usd
+
+
+def _per_month(
+    dollars: Dollars | Unknown, part: Callable[[Dollars], Decimal], uuid: str, window: _Window
+) -> Decimal | Unknown:
+    month = window.months.of(uuid)
     if isinstance(dollars, Unknown):
         return dollars
-    return usd(Fraction(dollars.idle_usd + dollars.idle_held_usd) * window.month)
+    return month if isinstance(month, Unknown) else usd(Fraction(part(dollars)) * month)
 
 
-def _most_first(row: IdleGpu) -> tuple[bool, Decimal, float, str]:
-    """By dollars to the cent, then by idle hours; GPUs without a price last."""
-    dollars = row.idle_usd_per_month
-    known = not isinstance(dollars, Unknown)
+def _most_first(row: IdleGpu) -> tuple[bool, bool, Decimal, float, str]:
+    """By dollars to the cent, then by idle hours: per month first, then of the window; GPUs without a price last."""
+    brief = isinstance(row.idle_usd_per_month, Unknown)
+    dollars = row.idle_usd if brief else row.idle_usd_per_month
     return (
-        not known,
+        isinstance(dollars, Unknown),
+        brief,
         -(dollars.quantize(CENT) if not isinstance(dollars, Unknown) else ZERO),
         -row.quiet_h,
         row.gpu_uuid,
@@ -276,7 +286,7 @@ def _sum(amounts: Iterable[Decimal | Unknown]) -> Decimal | Unknown:
 
 
 def _left(uuids: Sequence[str], cases: Mapping[str, tuple[Case, list[Finding]]], window: _Window) -> Left:
-    return Left(len(uuids), _sum(_idle_usd(cases[u][0], window) for u in uuids))
+    return Left(len(uuids), _sum(_idle_usd(cases[u][0], u, window) for u in uuids))
 
 
 def _assumptions(cost: CostStatement, window: _Window) -> Iterator[str]:

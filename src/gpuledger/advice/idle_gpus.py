@@ -27,9 +27,9 @@ class IdleGpu:
 
     `since_ms`: the start of the idle stretch that lasts to the end of the window, which may lie before the window; None
     where it worked at the end. `since_unobserved_h`: the part of that stretch without samples. `longest_*`: its longest
-    stretch within the window. `idle_usd_per_month` is what is paid for its idle time, `usd_per_month` for all of its
-    time. `rules`: the rules of advice that apply. `memory_known`: whether the samples say if memory was held. `gpu` is
-    what people call it: host and index.
+    stretch within the window. `idle_usd_per_month` is what is paid for its idle time (`idle_usd`: in the window),
+    `usd_per_month` for all of its time. `rules`: the rules of advice that apply. `memory_known`: whether the samples
+    say if memory was held. `gpu` is what people call it: host and index.
     """
 
     gpu: str
@@ -57,6 +57,7 @@ class IdleGpu:
     confidence: str
     rules: tuple[str, ...]
     why: str
+    idle_usd: Decimal | Unknown
 
     @property
     def quiet_h(self) -> float:
@@ -95,7 +96,7 @@ class GiveBack:
 
     `found` is how many there are in all, `give_back` the first of them. `in_use`: idle for much of the time, but at
     work in between. `committed`: idle too, but reserved or owned, so that giving them back saves nothing. `unmatched`:
-    what the inventory lists and no sample of the lake is of.
+    what the inventory lists and no sample of the lake is of. `idle_usd`: of the window, for the GPUs listed.
     """
 
     start_ms: int
@@ -112,4 +113,5 @@ class GiveBack:
     not_judged: tuple[NotJudged, ...]
     unmatched: tuple[str, ...]
     assumptions: tuple[str, ...]
+    idle_usd: Decimal | Unknown
     inventory: InventoryUse | None = None

@@ -15,11 +15,14 @@ from gpuledger.cost.money import usd
 from gpuledger.cost.savings import CASES, Spread
 from gpuledger.cost.statement import CostStatement, Dollars
 from gpuledger.ledger.read.scope import namespace_name
+from gpuledger.times import short_duration
 from gpuledger.units import Unknown
 
 # A change that saves less than this share of what the largest saves is not the first thing to do, however quick.
 WORTHWHILE = Decimal("0.25")
 RECORD = "record-pipes"
+# From here on, dollars of a window are shown to the cent.
+CENTS_FROM = Decimal("0.1")
 NO_DOLLARS = Unknown("it claims no dollars of the bill")
 
 
@@ -47,7 +50,8 @@ def _one(members: Sequence[Finding], combined: Mapping[CaseKey, Combined], scale
     shares = [sum(parts, Fraction(0)) for parts in zip(*(share for _, share in each), strict=True)]
     months = [scale.usd(f) for f in ordered]
     month = _sum(months) if rule.lever else NO_DOLLARS
-    unpriced = month if isinstance(month, Unknown) and rule.lever and scale.priced else None
+    whys = [f.case.dollars for f in ordered if isinstance(f.case.dollars, Unknown)]
+    unpriced = whys[0] if rule.lever and scale.priced and len(whys) == len(ordered) else None
     words = dict.fromkeys(f.reason.gain_words for f in ordered if f.reason.gain_words)
     return Recommendation(
         id=rule.id,
@@ -107,15 +111,18 @@ def _target(found: Finding, month: MonthlyUsd | Unknown, combined: Combined | No
     )
 
 
-def _energy(ordered: Sequence[Finding], scale: Scale) -> MonthlyEnergy | None:
+def _energy(ordered: Sequence[Finding], scale: Scale) -> MonthlyEnergy | Unknown | None:
     """Energy per month that a rule saves, for the cases whose energy is known."""
-    known = [
-        (f.reason.energy, f.case.energy_kwh * float(scale.month))
+    found = [
+        (f.reason.energy, f.case.energy_kwh, scale.month(f.case))
         for f in ordered
         if f.reason.energy is not None and not isinstance(f.case.energy_kwh, Unknown)
     ]
-    if not known:
+    if not found:
         return None
+    known = [(saves, kwh * float(month)) for saves, kwh, month in found if not isinstance(month, Unknown)]
+    if not known:
+        return next(month for _, _, month in found if isinstance(month, Unknown))
     kwh = [sum(float(getattr(saves, c)) * used for saves, used in known) for c in CASES]
     prices = {f.case.usd_per_kwh for f in ordered}
     price = prices.pop() if len(prices) == 1 else None
@@ -130,7 +137,7 @@ def headline(
     sizable_ratio: float = 0.0,
 ) -> tuple[str, str]:
     """The money; the first thing to do. An unrated share of `sizable_ratio` or more is named with the money."""
-    return f"{_not_used(cost)}{_money(cost, savings, sizable_ratio)}", _first_line(recommendations)
+    return f"{_not_used(cost)}{_money(cost, savings, sizable_ratio)}", _first_line(recommendations, cost)
 
 
 _PRICES = {"market": "market prices", "instance": "list prices", "given": "the prices given", "yours": "your own rates"}
@@ -175,25 +182,50 @@ def _money(cost: CostStatement, savings: AuditSavings | Unknown, sizable_ratio: 
             return f"{head}."
         return f"{head}. About {savings.combined_pct:.0f} % of the paid GPU-hours could be saved."
     rate, dollars = cost.projection, cost.dollars
+    if isinstance(rate.monthly_usd, Unknown):
+        spent = f"{window_usd(dollars.paid_usd)} in {short_duration(cost.end_ms - cost.start_ms)}"
+        head = f"{spent} for {_priced(cost, gpus)} (${rate.hourly_usd:,.2f} per hour), "
+        return f"{head}{_used(dollars, 'it', sizable_ratio)}{_could(savings, cost)}."
     paid = f"${rate.monthly_usd:,.2f} per month for {_priced(cost, gpus)} (${rate.hourly_usd:,.2f} per hour), "
+    basis, used = rate.projection_basis, _used(dollars, "what was seen", sizable_ratio)
     head = f"{paid}{_used(dollars, 'it', sizable_ratio)}"
-    if rate.projection_basis.sparse:
+    if basis.sparse:
         # A rate that rests on an assumption is shown with it.
-        head = f"{rate.projection_basis.words}; {_used(dollars, 'what was seen', sizable_ratio)}"
-    if isinstance(savings, Unknown) or isinstance(savings.combined_month, Unknown):
-        return f"{head}."
-    month, spread = savings.combined_month, savings.combined
+        head = f"{basis.words}; {used}"
+    elif basis.left_out:
+        head = f"{paid}{used}; {cost.months.note}"
+    return f"{head}{_could(savings, cost)}."
+
+
+def _could(savings: AuditSavings | Unknown, cost: CostStatement) -> str:
+    """What could be saved: dollars per month, or those of a window that says nothing of a month; percent of either."""
+    if isinstance(savings, Unknown) or isinstance(cost.projection, Unknown) or isinstance(cost.dollars, Unknown):
+        return ""
+    whole, months = cost.projection.monthly_usd, (savings.combined_month, savings.with_rate_month)
+    shares, cheaper = savings.combined, savings.with_rate_pct
+    if isinstance(whole, Unknown):
+        amount = f"{window_usd(cost.dollars.paid_usd * shares.middle_pct / 100)} of it"
+    elif isinstance(months[0], Unknown) or isinstance(months[1], Unknown):
+        return ""
+    else:
+        amount = f"${months[0].middle_usd:,.0f} per month"
+        shares, cheaper = _of_month(months[0], whole), _of_month(months[1], whole).middle_pct
+    if not shares.high_pct:
+        return "; no change found saves GPU time" + f", lower prices would save {cheaper:.0f} %" * (cheaper > 0)
     could = (
-        f"about ${month.middle_usd:,.0f} per month ({savings.combined_pct:.0f} %; {spread.low_pct:.0f} to "
-        f"{spread.high_pct:.0f} %) could be saved"
+        f"; about {amount} ({shares.middle_pct:.0f} %; {shares.low_pct:.0f} to {shares.high_pct:.0f} %) could be saved"
     )
-    if not spread.high_pct:
-        could = "no change found saves GPU time"
-        if savings.with_rate_pct > 0:
-            could += f", lower prices would save {savings.with_rate_pct:.0f} %"
-    elif savings.with_rate_pct > savings.combined_pct:
-        could += f", {savings.with_rate_pct:.0f} % with lower prices on top"
-    return f"{head}; {could}."
+    return could + f", {cheaper:.0f} % with lower prices on top" * (cheaper > shares.middle_pct)
+
+
+def _of_month(saved: MonthlyUsd, whole: Decimal) -> Spread:
+    ends = (saved.low_usd, saved.middle_usd, saved.high_usd)
+    return Spread(*(100 * end / whole if whole else Decimal(0) for end in ends))
+
+
+def window_usd(amount: Decimal) -> str:
+    """Dollars of a window: to the cent, or with four places where cents say too little."""
+    return f"${amount:,.{2 if not amount or amount >= CENTS_FROM else 4}f}"
 
 
 def _used(dollars: Dollars, whole: str, sizable_ratio: float) -> str:
@@ -209,7 +241,8 @@ def _priced(cost: CostStatement, gpus: str) -> str:
     """Which GPUs the dollars are of: all, or as many as have a price."""
     without = sum(row.gpus for row in cost.unpriced)
     if not without:
-        return gpus
+        brief = len(cost.months.left_out)
+        return f"{cost.gpus - brief:,} of {gpus}" if brief else gpus
     return f"{max(cost.gpus - without, 0):,} of {gpus}, the price of {without:,} unknown"
 
 
@@ -225,14 +258,17 @@ def first_to_do(recommendations: Sequence[Recommendation]) -> Recommendation | N
     return max(large, key=lambda r: float(r.share) / r.effort.hours)
 
 
-def _first_line(recommendations: Sequence[Recommendation]) -> str:
+def _first_line(recommendations: Sequence[Recommendation], cost: CostStatement) -> str:
     top = first_to_do(recommendations)
     if top is None:
         return "Nothing to change first: no rule finds waste it can act on."
     names = list(dict.fromkeys(t.namespace or t.workload or t.owner for t in top.targets))
     where = f"{', '.join(names[:3])}{' and others' * (len(names) > 3)}"
     gpus = f"{top.gpus:,} GPU{'s' * (top.gpus != 1)}"
-    if isinstance(top.month, Unknown):
+    paid = cost.paid_usd
+    if isinstance(top.month, Unknown) and top.share and not isinstance(paid, Unknown):
+        worth = f"about {window_usd(paid * top.share / 100)} in this window ({top.share:.0f} % of the bill)"
+    elif isinstance(top.month, Unknown):
         worth = f"about {top.share:.0f} % of the paid GPU-hours" if top.share else top.month.why
     else:
         low, high = f"${top.month.low_usd:,.0f}", f"${top.month.high_usd:,.0f}"

@@ -93,7 +93,7 @@ class Recommendation:
     gpus: int
     month: MonthlyUsd | Unknown
     saving: Spread | Unknown
-    energy: MonthlyEnergy | None
+    energy: MonthlyEnergy | Unknown | None
     targets: tuple[Target, ...]
 
     @property

@@ -16,11 +16,11 @@ from functools import cached_property
 from gpuledger.advice.case import Case
 from gpuledger.advice.findings import Finding
 from gpuledger.advice.statement import AuditSavings, MonthlyUsd, QuarterUsd, RoiPriced
-from gpuledger.advice.stretches import Stretch
+from gpuledger.advice.stretches import Key, Stretch
 from gpuledger.catalog.thresholds import Targets
-from gpuledger.cost.charges import NOTHING_PAID, grouped
+from gpuledger.cost.charges import NOTHING_PAID, Charge, grouped
 from gpuledger.cost.money import usd
-from gpuledger.cost.projections import DAYS_PER_MONTH, Projection, Quarter
+from gpuledger.cost.projections import DAYS_PER_MONTH, Months, Projection, Quarter
 from gpuledger.cost.savings import ACTS_ON, CASES, Bill, Savings, Spread, combine
 from gpuledger.cost.statement import Bucket, CostStatement
 from gpuledger.efficiency.capacity import roi
@@ -39,22 +39,29 @@ _WORDS: Mapping[Bucket, str] = {
 
 
 class Scale:
-    """What percentages are of, and how a window's figures become a month's: times `month`.
+    """What percentages are of, and how a case's figures of the window become those of a month.
 
-    `paid` are the dollars of the window; without a price it is the paid time.
+    `paid` are the dollars of the window; without a price it is the paid time. `months`: by the key of a case, how many
+    times its time fits into a month, each of its GPUs counted by itself.
     """
 
-    def __init__(self, paid: Decimal | Unknown, paid_ms: int, month: Fraction) -> None:
+    def __init__(self, paid: Decimal | Unknown, paid_ms: int, months: Mapping[CaseKey, Fraction | Unknown]) -> None:
         self.priced = not isinstance(paid, Unknown)
         self.whole = Fraction(paid) if not isinstance(paid, Unknown) else Fraction(paid_ms)
-        self.month = month
+        self._months = months
+
+    def month(self, case: Case) -> Fraction | Unknown:
+        """The factor of a case from its window to a month."""
+        return self._months.get(case.key, NOTHING_PAID)
 
     def usd(self, found: Finding) -> MonthlyUsd | Unknown:
         """What a finding saves per month, by itself."""
-        dollars = found.case.dollars
+        dollars, month = found.case.dollars, self.month(found.case)
         if isinstance(dollars, Unknown):
             return dollars
-        paid = Fraction(dollars.paid_usd) * self.month
+        if isinstance(month, Unknown):
+            return month
+        paid = Fraction(dollars.paid_usd) * month
         return MonthlyUsd(*(round(usd(Fraction(getattr(found.alone, c)) * paid), CENT_PLACES) for c in CASES))
 
     def share(self, found: Finding) -> list[Fraction]:
@@ -88,6 +95,33 @@ class Combined:
         return next((lever.words for lever in self.savings.levers if lever.name == rule_id), "")
 
 
+def months_by_case(
+    cases: Sequence[Case], case_of: Mapping[Key, int], charges: Iterable[Charge], months: Months
+) -> dict[CaseKey, Fraction | Unknown]:
+    """For each case its dollars per month over those of the window: no case comes to more than its GPUs cost.
+
+    Where no charge of a case has a price, its paid time stands in for the dollars.
+    """
+    same = months.common if months.why is None else months.why
+    if same is not None:
+        return {case.key: same for case in cases}
+    owed: dict[int, list[Charge]] = {}
+    for c in charges:
+        number = case_of.get((c.device.gpu_uuid, c.device.gpu_instance_id, c.namespace, c.workload))
+        if number is not None:
+            owed.setdefault(number, []).append(c)
+    return {case.key: _factor(owed.get(number, ()), months) for number, case in enumerate(cases)}
+
+
+def _factor(charges: Sequence[Charge], months: Months) -> Fraction | Unknown:
+    paid = [(c.device.gpu_uuid, c.dollars.paid_usd) for c in charges if c.dollars is not None]
+    parts = paid if any(amount for _, amount in paid) else [(c.device.gpu_uuid, c.times.paid_ms) for c in charges]
+    whole, month = sum((Fraction(amount) for _, amount in parts), Fraction(0)), months.total(parts)
+    if isinstance(month, Unknown):
+        return month
+    return month / whole if whole else NOTHING_PAID
+
+
 def combine_cases(findings: Sequence[Finding]) -> dict[CaseKey, Combined]:
     """Each case with levers, combined; by the case's key."""
     out = {}
@@ -101,7 +135,7 @@ def combine_cases(findings: Sequence[Finding]) -> dict[CaseKey, Combined]:
 
 def total(combined: Mapping[CaseKey, Combined], scale: Scale) -> AuditSavings:
     """All cases added up."""
-    priced, whole, month = scale.priced, scale.whole, scale.month
+    priced, whole = scale.priced, scale.whole
     used = [c for c in combined.values() if not priced or not isinstance(c.case.dollars, Unknown)]
 
     def add(figure: str, case: str | None = None) -> Fraction:
@@ -121,8 +155,8 @@ def total(combined: Mapping[CaseKey, Combined], scale: Scale) -> AuditSavings:
         with_rate_pct=_over(final, whole),
         combined=Spread(*(_over(x, whole) for x in spreads[0])),
         with_rate=Spread(*(_over(x, whole) for x in spreads[1])),
-        combined_month=_month(spreads[0], month) if priced else NO_PRICE,
-        with_rate_month=_month(spreads[1], month) if priced else NO_PRICE,
+        combined_month=_month(used, "combined", scale) if priced else NO_PRICE,
+        with_rate_month=_month(used, "with_rate", scale) if priced else NO_PRICE,
         words=(*_relations(_over(add("one_bucket_pct"), whole), _over(combined_sum, whole)), *_words(used)),
     )
 
@@ -141,6 +175,8 @@ def with_quarter(savings: AuditSavings, projection: Projection | Unknown) -> Aud
     if isinstance(projection, Unknown):
         return savings
     quarter = projection.quarter
+    if isinstance(quarter, Unknown):
+        return replace(savings, combined_quarter=quarter, with_rate_quarter=quarter)
     combined, final = (_quarter(month, quarter) for month in (savings.combined_month, savings.with_rate_month))
     return replace(savings, combined_quarter=combined, with_rate_quarter=final)
 
@@ -174,8 +210,16 @@ def _over(part: Fraction, whole: Fraction) -> Decimal:
     return usd(part / whole) if whole else Decimal(0)
 
 
-def _month(parts: Sequence[Fraction], month: Fraction) -> MonthlyUsd:
-    return MonthlyUsd(*(round(usd(x / 100 * month), CENT_PLACES) for x in parts))
+def _month(used: Sequence[Combined], figure: str, scale: Scale) -> MonthlyUsd | Unknown:
+    """A saving per month over the cases that can be carried that far; the reason where none can."""
+    months = [(c, scale.month(c.case)) for c in used]
+    known = [(c, month) for c, month in months if not isinstance(month, Unknown)]
+    if months and not known:
+        return next(month for _, month in months if isinstance(month, Unknown))
+    sums = (
+        added((getattr(getattr(c.savings, figure), f"{k}_pct"), c.paid * month) for c, month in known) for k in CASES
+    )
+    return MonthlyUsd(*(round(usd(x / 100), CENT_PLACES) for x in sums))
 
 
 def _words(used: Sequence[Combined]) -> Iterator[str]:
@@ -241,7 +285,12 @@ def roi_priced(stretches: Sequence[Stretch], cost: CostStatement, targets: Targe
     gpus, rfu_pct = rfu_power(stretches)
     price = mean_price(cost)
     rows = []
-    for row in roi(gpus, rfu_pct, targets.roi_rfu_ratios):
-        worth = price if isinstance(price, Unknown) else round(price * Decimal(str(row.gpu_hours_per_month)), 2)
+    for row in roi(gpus, rfu_pct, targets.roi_rfu_ratios, cost.end_ms - cost.start_ms):
+        hours = row.gpu_hours_per_month
+        worth: Decimal | Unknown
+        if isinstance(price, Unknown):
+            worth = price
+        else:
+            worth = hours if isinstance(hours, Unknown) else round(price * Decimal(str(hours)), 2)
         rows.append(RoiPriced(row, price, worth))
     return tuple(rows)

@@ -21,12 +21,14 @@ from gpuledger.anomalies.statement import AnomalyStatement, Dollars, Finding, No
 from gpuledger.arguments import takes
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.cost.build import Paying, choice_of
+from gpuledger.cost.pieces import read_devices
 from gpuledger.cost.pricing import Price, price_for
 from gpuledger.efficiency.naming import name_of
 from gpuledger.lake.layout import AnyLake, posted_lake
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import end_ms
+from gpuledger.times import too_short_for_a_month
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 _NAMING: tuple[SignalName, ...] = ("clock", "work", "heat")
@@ -55,7 +57,29 @@ def anomaly_statement(
 
     made = judged(hours, kept, price_of)
     end = end_ms(own) if found.until_ms is None else found.until_ms  # the last hour may have just begun
-    return replace(made, end_ms=min(made.end_ms, end)) if end > made.start_ms else made
+    made = replace(made, end_ms=min(made.end_ms, end)) if end > made.start_ms else made
+    return _long_enough(made, books) if made.findings else made
+
+
+def _long_enough(made: AnomalyStatement, books: Books) -> AnomalyStatement:
+    """Without dollars per month for GPUs that were seen for less than a day of the window."""
+    seen: dict[str, tuple[int, int]] = {}
+    for device in read_devices(books):
+        first, last = seen.get(device.gpu_uuid, (device.first_ms, device.last_ms))
+        seen[device.gpu_uuid] = min(first, device.first_ms), max(last, device.last_ms)
+
+    def kept(one: Finding) -> Finding:
+        first, last = seen[one.gpu_uuid]
+        short = too_short_for_a_month(min(last, made.end_ms) - max(first, made.start_ms))
+        if short is None:
+            return one
+        month, gang = (
+            short if isinstance(usd, Dollars) else usd for usd in (one.usd_per_month, one.gang_usd_per_month)
+        )
+        return replace(one, usd_per_month=month, gang_usd_per_month=gang)
+
+    found = tuple(map(kept, made.findings))
+    return replace(made, findings=found, usd_per_month=total(found))
 
 
 def judged(hours: Hours, limits: Rules, price_of: PriceOf) -> AnomalyStatement:

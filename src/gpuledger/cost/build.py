@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from typing import TypedDict, Unpack
 
 from gpuledger.arguments import one_of, takes
@@ -19,12 +20,12 @@ from gpuledger.cost.grouping import Part, group, parts_of, row_of
 from gpuledger.cost.inventories.settling import Given, inventory_of
 from gpuledger.cost.inventory_use import priced_use, use_notes
 from gpuledger.cost.judged import known_waste
-from gpuledger.cost.money import ZERO, rounded
+from gpuledger.cost.money import ZERO, rounded, usd
 from gpuledger.cost.periods import Comparison
 from gpuledger.cost.pricing import Price, PriceChoice
-from gpuledger.cost.projections import Quarter, project
+from gpuledger.cost.projections import Quarter, months_of, project
 from gpuledger.cost.rating import Along
-from gpuledger.cost.statement import ALWAYS, NOT_ASKED, WASTE, Bucket, CostRow, CostStatement
+from gpuledger.cost.statement import ALWAYS, BUCKETS, NOT_ASKED, WASTE, Bucket, CostRow, CostStatement
 from gpuledger.cost.teams import Config
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import AnyLake, Lake, posted_lake
@@ -63,9 +64,9 @@ class CostReport:
     """The bill as a rate: what it comes to, and the buckets of one month; those known add up to it to the cent."""
 
     hourly_usd: Decimal
-    monthly_usd: Decimal
-    yearly_usd: Decimal
-    quarter: Quarter
+    monthly_usd: Decimal | Unknown
+    yearly_usd: Decimal | Unknown
+    quarter: Quarter | Unknown
     buckets_monthly_usd: Mapping[Bucket, Decimal | Unknown]
     waste_monthly_usd: Decimal | Unknown
 
@@ -139,7 +140,10 @@ def _statement(
     bill: Charged, asked: Asked, config: Config, today_ms: int, usd_per_kwh: Decimal | None,
     before: Comparison | Unknown,
 ) -> CostStatement:  # fmt: skip
-    charges, window, parts = bill.charges, bill.window, parts_of(bill.charges)
+    charges, window, length_ms = bill.charges, bill.window, bill.window.end_ms - bill.window.start_ms
+    boards = figures.paid_boards(bill, asked)
+    months = months_of(length_ms, boards)
+    parts = parts_of(charges, months)
     fleet, devices = row_of("fleet", parts), figures.by_device(charges)
     paid = fleet.dollars if isinstance(fleet.dollars, Unknown) else fleet.dollars.paid_usd
     return CostStatement(
@@ -150,9 +154,7 @@ def _statement(
         dollars=fleet.dollars,
         paid_low_usd=figures.paid_at(charges, "low_usd"),
         paid_high_usd=figures.paid_at(charges, "high_usd"),
-        projection=paid
-        if isinstance(paid, Unknown)
-        else project(paid, window.end_ms - window.start_ms, today_ms, figures.paid_boards(bill, asked)),
+        projection=paid if isinstance(paid, Unknown) else project(paid, length_ms, today_ms, boards, months),
         phases_pct=figures.phases_pct(charges),
         evidence_pct=figures.evidence_pct(charges),
         work=figures.work(devices),
@@ -167,11 +169,12 @@ def _statement(
         prices=figures.prices_used(charges, today_ms),
         unpriced=figures.unpriced(charges),
         previous=before,
-        assumptions=tuple(_assumptions(bill, asked)),
+        assumptions=(*filter(None, [months.note]), *_assumptions(bill, asked)),
         samples=bill.samples,
         by=asked.by,
         showback=_showback(parts, asked.by, config),
         inventory=priced_use(bill, asked),
+        months=months,
     )
 
 
@@ -208,12 +211,24 @@ def report_of(statement: CostStatement) -> CostReport | Unknown:
         return dollars
     if isinstance(rate, Unknown):
         return rate
-    paid = dollars.paid_usd
-    cents = rounded({b: rate.monthly_usd * v / paid if paid else ZERO for b, v in dollars.each().items()})
+    month = rate.monthly_usd
+    if isinstance(month, Unknown):
+        none: dict[Bucket, Decimal | Unknown] = dict.fromkeys(BUCKETS, month)
+        return CostReport(rate.hourly_usd, month, rate.yearly_usd, rate.quarter, none, month)
+    parts = _monthly(statement)
+    whole = sum(parts.values(), Fraction(0))
+    cents = rounded({b: usd(Fraction(month) * v / whole) if whole else ZERO for b, v in parts.items()})
     each = {b: v if isinstance(v, Unknown) else cents[b] for b, v in statement.buckets.items()}
     lost, waste = known_waste(dollars), sum((cents[b] for b in WASTE), ZERO)
     shown = lost if isinstance(lost, Unknown) else waste
-    return CostReport(rate.hourly_usd, rate.monthly_usd, rate.yearly_usd, rate.quarter, each, shown)
+    return CostReport(rate.hourly_usd, month, rate.yearly_usd, rate.quarter, each, shown)
+
+
+def _monthly(statement: CostStatement) -> dict[Bucket, Fraction]:
+    """The dollars of each bucket per month, each GPU's by itself."""
+    rows = [(row.gpu_uuid, row.dollars.each()) for row in statement.by_gpu if not isinstance(row.dollars, Unknown)]
+    totals = {b: statement.months.total((uuid, each[b]) for uuid, each in rows) for b in BUCKETS}
+    return {b: Fraction(0) if isinstance(v, Unknown) else v for b, v in totals.items()}
 
 
 def choice_of(paying: Paying) -> PriceChoice:
@@ -253,7 +268,7 @@ def _assumptions(bill: Charged, asked: Asked) -> Iterator[str]:
     """Every choice that moves a dollar, one sentence each."""
     if bill.samples < FEW_SAMPLES * (devices := len(bill.devices)):
         few = f"only {bill.samples} samples of {count(devices, 'device')}"
-        yield f"{few}: too few to tell what the GPUs did; shares and dollars per month are rough"
+        yield f"{few}: too few to tell what the GPUs did; shares and dollars are rough"
     yield from _paid_time(bill, asked)
     if bill.cut_by_share:
         yield "samples of an hour or day that the window cuts are gone: its part is taken in proportion to time"

@@ -34,6 +34,7 @@ from gpuledger.cost.statement import (
     Times,
     WorkCost,
 )  # fmt: skip
+from gpuledger.efficiency.naming import name_of
 from gpuledger.physics.evidence import LOOSE_RATIO
 from gpuledger.units import MS_PER_HOUR, NO_POINT, PPM, Unknown
 
@@ -222,21 +223,36 @@ def _paid_h(charges: Iterable[Charge]) -> float:
 
 
 def paid_boards(bill: Charged, asked: Asked) -> tuple[PaidBoard, ...]:
-    """Each GPU with a price: dollars and time paid in the window. The slices of one board are one GPU.
+    """Each GPU that is charged for: dollars and time paid in the window. The slices of one board are one GPU.
 
-    Where only some owners are asked for, their part of a GPU's time is known and is not stretched: it counts as listed.
+    Where only some owners are asked for, the dollars are theirs and the time is all that was paid for the GPU.
     """
     rows = asked.inventory.by_device if asked.inventory else {}
-    found = grouped((c for c in bill.charges if c.dollars is not None), lambda c: c.device.gpu_uuid)
+    stays = grouped((s for s in bill.stays if s.price is not None), lambda s: s.device.gpu_uuid)
+    found = grouped(bill.charges, lambda c: c.device.gpu_uuid)
     return tuple(
         PaidBoard(
-            sum((c.dollars.paid_usd for c in members if c.dollars), ZERO),
-            sum({c.stay.segment.number: c.stay.length_ms for c in members}.values()),
-            sum(c.times.unobserved_ms for c in members),
-            listed=asked.scope.names_owners or uuid in rows or any(c.device.name in rows for c in members),
+            gpu_uuid=uuid,
+            gpu=name_of(uuid, members[0].device.host, members[0].device.gpu_index),
+            usd=sum((c.dollars.paid_usd for c in members if c.dollars), ZERO),
+            paid_ms=sum(s.length_ms for s in stays[uuid]),
+            unobserved_ms=sum(c.times.unobserved_ms for c in members),
+            listed=uuid in rows or any(c.device.name in rows for c in members),
+            since_ms=_going_on_ms([(s.segment.start_ms, s.segment.end_ms) for s in stays[uuid]], bill.window.end_ms),
+            priced=any(c.dollars is not None for c in members),
         )
         for uuid, members in sorted(found.items())
     )
+
+
+def _going_on_ms(stretches: Iterable[tuple[int, int]], end_ms: int) -> int | None:
+    """How long stretches without a gap have lasted at an instant; None where they end before, or have gaps."""
+    first, last = None, None
+    for start, end in sorted(stretches):
+        if last is not None and start > last:
+            return None
+        first, last = start if first is None else first, end if last is None else max(last, end)
+    return None if first is None or last is None or last < end_ms else last - first
 
 
 class _Side:

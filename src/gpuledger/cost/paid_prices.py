@@ -25,6 +25,7 @@ from gpuledger.cost.inventory import Paid
 from gpuledger.cost.money import ZERO, usd
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
+from gpuledger.times import too_short_for_a_month
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 MONTH_H = 720
@@ -91,7 +92,8 @@ def paid_prices(lake: Lake, inventory: Stock, since_ms: int | None = None, until
         problem = f"no row of the inventory prices a GPU of this lake in this window{f': {why}' if why else ''}"
         raise InputError(problem, hint=_next(used))
     known = [r.saved_usd_per_month for r in rows if not isinstance(r.saved_usd_per_month, Unknown)]
-    saved = sum(known, ZERO) if known else Unknown("no list price for any of these GPUs")
+    whys = [r.saved_usd_per_month for r in rows if isinstance(r.saved_usd_per_month, Unknown)]
+    saved = sum(known, ZERO) if known else whys[0]
     paid = sum((r.paid_usd for r in rows), ZERO)
     return PaidPrices(start, end, rows, len(models), len(_unpriced(presences, priced)), paid, saved, used)
 
@@ -136,7 +138,8 @@ def _price(
     saved: Decimal | Unknown = Unknown("no list price")
     if isinstance(price, Decimal):
         difference = float(100 * (rate / Fraction(price) - 1))
-        saved = usd((Fraction(price) - rate) * MONTH_H * ms / window_ms)
+        short = too_short_for_a_month(window_ms)
+        saved = usd((Fraction(price) - rate) * MONTH_H * ms / window_ms) if short is None else short
     return PaidPrice(
         model, _cloud(instance), instance, region, option, len({row.device for row, _ in found}), ms / MS_PER_HOUR,
         min(a for _, (a, _b) in found), max(b for _, (_a, b) in found), usd(paid), usd(rate), price, by,

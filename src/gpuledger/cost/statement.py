@@ -18,7 +18,7 @@ from gpuledger.cost.judged import known_buckets, money_json, unknown_why
 from gpuledger.cost.money import ZERO
 from gpuledger.cost.periods import Comparison
 from gpuledger.cost.pricing import PriceUsed, Unpriced
-from gpuledger.cost.projections import Projection
+from gpuledger.cost.projections import NO_MONTH, NO_MONTHS, Months, Projection
 from gpuledger.encode import Json, encode, iso
 from gpuledger.lake.batch import device_name
 from gpuledger.ledger.read.owners import By
@@ -134,13 +134,17 @@ class Dollars(ByBucket[Decimal]):
 
 @dataclass(frozen=True)
 class CostRow:
-    """One group: a namespace, a team, a cluster, a GPU model. `gpus` are boards; `dollars` leave out `unpriced_h`."""
+    """One group: a namespace, a team, a cluster, a GPU model. `gpus` are boards; `dollars` leave out `unpriced_h`.
+
+    `month_usd` is what the dollars come to per month.
+    """
 
     name: str
     gpus: int
     times: Times
     dollars: Dollars | Unknown
     unpriced_h: float
+    month_usd: Decimal | Unknown = NO_MONTH
 
     @cached_property
     def buckets(self) -> Mapping[Bucket, Decimal | Unknown]:
@@ -212,7 +216,7 @@ class CostStatement:
     """What was paid in one window, for what, for which owners, and what it comes to.
 
     `samples` are those of the owners in scope, within the window. `showback`: the bill by the dimension asked for,
-    where it is not among the others.
+    where it is not among the others. `months`: what turns its dollars into dollars per month.
     """
 
     start_ms: int
@@ -242,6 +246,7 @@ class CostStatement:
     by: By | None = None
     showback: tuple[CostRow, ...] = ()
     inventory: InventoryUse | None = None
+    months: Months = NO_MONTHS
 
     @property
     def paid_usd(self) -> Decimal | Unknown:
@@ -281,7 +286,7 @@ class CostStatement:
         head: Json = {"start_ms": self.start_ms, "start_utc": iso(self.start_ms), "end_ms": self.end_ms}
         head |= {"end_utc": iso(self.end_ms), "wall_h": self.wall_h, "gpus": self.gpus, "samples": self.samples}
         spent = {"paid_low_usd": self.paid_low_usd, "paid_high_usd": self.paid_high_usd}
-        written = {*head, *spent, "times", "dollars", "projection", "phases_pct", "by", "showback"}
+        written = {*head, *spent, "times", "dollars", "projection", "phases_pct", "by", "showback", "months"}
         rest = {f.name: getattr(self, f.name) for f in fields(self) if f.name not in written}
         rest |= {f"by_{self.by}": self.showback} if self.by and self.by not in ALWAYS else {}
         head |= money_json(self.dollars, self.times, self.unpriced_h)

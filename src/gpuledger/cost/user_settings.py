@@ -12,15 +12,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from fractions import Fraction
 from typing import Annotated, Literal
 
 import msgspec
 
 from gpuledger.catalog.gpus import get_gpu
 from gpuledger.catalog.prices.offers import PRICE_RANGE, plausible_usd_per_h
-from gpuledger.cost.money import usd
-from gpuledger.cost.projections import months_of
 from gpuledger.cost.statement import CostRow, CostStatement
 from gpuledger.errors import FactError, UnknownName
 from gpuledger.settings import Settings, in_force
@@ -88,17 +85,14 @@ def set_budgets(settings: Settings | None = None) -> dict[str, Decimal]:
 
 def budgets_of(cost: CostStatement, settings: Settings | None = None) -> tuple[Budget, ...]:
     """The budgets that were set, each compared with the window's spending as dollars per month."""
-    month = months_of(cost.projection, cost.end_ms - cost.start_ms)
-    return tuple(_compared(cost, name, budget, month) for name, budget in set_budgets(settings).items())
+    return tuple(_compared(cost, name, budget) for name, budget in set_budgets(settings).items())
 
 
-def _compared(cost: CostStatement, name: str, budget: Decimal, month: Fraction) -> Budget:
+def _compared(cost: CostStatement, name: str, budget: Decimal) -> Budget:
     row, of = row_named(cost, name)
     if row is None:
         return Budget(name, None, budget, Unknown(NO_TIME))
-    spent = row.dollars
-    monthly = spent if isinstance(spent, Unknown) else usd(Fraction(spent.paid_usd) * month)
-    return Budget(name, of, budget, monthly)
+    return Budget(name, of, budget, row.month_usd)
 
 
 def row_named(cost: CostStatement, name: str, of: Kind | None = None) -> tuple[CostRow | None, Kind | None]:

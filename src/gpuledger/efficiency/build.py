@@ -90,11 +90,12 @@ def _stated(
     why = unknown[min(unknown)].why if unknown else "no PIF"
     hours = hour_rows(sums, accounts.models, why)
     means, posted = whole.means[0], _posted_days(books, scope)
+    start_ms, end_ms = int(accounts.first_ms.min()), int(accounts.last_ms.max())
     other = [d.day for d in posted if not posted_by(d.rules, limits)]
     folded = [d.day for d in posted if d.folded]
     return EfficiencyStatement(
-        start_ms=int(accounts.first_ms.min()),
-        end_ms=int(accounts.last_ms.max()),
+        start_ms=start_ms,
+        end_ms=end_ms,
         gpus=means.gpus,
         clusters=_distinct(accounts, "cluster"),
         namespaces=_distinct(accounts, "namespace"),
@@ -111,7 +112,9 @@ def _stated(
         by_namespace=namespace_rows(accounts, sums.groups, limits.targets),
         by=by,
         by_owner=() if by is None else owner_rows(accounts, by, team_of),
-        roi=roi(_gpus_with_pif(capacities, devices), means.rfu_power_pct, limits.targets.roi_rfu_ratios),
+        roi=roi(
+            _gpus_with_pif(capacities, devices), means.rfu_power_pct, limits.targets.roi_rfu_ratios, end_ms - start_ms
+        ),
         findings=(),
         assumptions=(
             *assumptions(accounts, whole, scope, limits, source, calibration, other, cut_by_share=books.cut_by_share),

@@ -14,6 +14,7 @@ from gpuledger.ledger.read.adding import distinct
 from gpuledger.ledger.read.columns import sliced_wall_ms
 from gpuledger.physics.calibration import Calibration
 from gpuledger.physics.evidence import LOOSE_RATIO
+from gpuledger.times import too_short_for_a_month
 from gpuledger.units import Bounds, Range, Unknown
 
 _NO_SHARE = Unknown("the share of the board this MIG instance holds is unknown")
@@ -217,11 +218,12 @@ HOURS_PER_DAY = 24
 DAYS_PER_MONTH = 30
 
 
-def roi(gpus: int, rfu_pct: Figure, target_ratios: Sequence[float]) -> tuple[RoiRow, ...]:
+def roi(gpus: int, rfu_pct: Figure, target_ratios: Sequence[float], window_ms: int) -> tuple[RoiRow, ...]:
     """Each target above the current RFU: N x (target / current - 1) more GPUs' worth of the same work.
 
-    Empty where the current RFU is unknown or zero: nothing can be scaled from it.
+    Empty where the current RFU is unknown or zero: nothing can be scaled from it. Per month only from a day on.
     """
+    short = too_short_for_a_month(window_ms)
     if isinstance(rfu_pct, Unknown) or rfu_pct <= 0:
         return ()
     rows = []
@@ -229,7 +231,7 @@ def roi(gpus: int, rfu_pct: Figure, target_ratios: Sequence[float]) -> tuple[Roi
         if target_pct > rfu_pct:
             more = gpus * (target_pct / rfu_pct - 1)
             per_day = more * HOURS_PER_DAY
-            rows.append(RoiRow(target_pct, more, per_day, per_day * DAYS_PER_MONTH))
+            rows.append(RoiRow(target_pct, more, per_day, per_day * DAYS_PER_MONTH if short is None else short))
     return tuple(rows)
 
 

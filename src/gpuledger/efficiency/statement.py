@@ -198,7 +198,7 @@ class RoiRow:
     target_rfu_pct: float
     equivalent_gpus: float
     gpu_hours_per_day: float
-    gpu_hours_per_month: float
+    gpu_hours_per_month: Figure
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from importlib.metadata import version
 
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.cost.judged import known_waste
+from gpuledger.cost.savings import CASES
 from gpuledger.cost.statement import CostRow, CostStatement, GpuCost
 from gpuledger.efficiency.health import FAULTS, HealthAnalysis
 from gpuledger.efficiency.naming import name_of
@@ -94,11 +95,22 @@ def _money(audit: AuditStatement) -> Iterator[Family]:
         "gpuledger_unknown_info", "Buckets and waste that are unknown, and why; always 1.", _unknown(one, cost)
     )
     month = audit.savings if isinstance(audit.savings, Unknown) else audit.savings.combined_month
-    ends = [] if isinstance(month, Unknown) else [(e, getattr(month, f"{e}_usd")) for e in ("low", "middle", "high")]
+    ends = [] if isinstance(month, Unknown) else [(e, getattr(month, f"{e}_usd")) for e in CASES]
     yield family(
         "gpuledger_saving_usd_per_month",
-        "What the advice of the audit could save per month, without lower prices; low to high.",
+        "What the advice of the audit could save per month, without lower prices; low to high. None from a window of "
+        "less than a day.",
         [({"estimate": end}, amount) for end, amount in ends],
+    )
+    paid = cost.paid_usd
+    shares = None if isinstance(audit.savings, Unknown) or isinstance(paid, Unknown) else audit.savings.combined
+    yield family(
+        "gpuledger_saving_usd_per_hour",
+        "What the advice of the audit could save of the dollars per hour paid, without lower prices; low to high.",
+        [
+            ({"estimate": end}, _rate(paid * getattr(shares, f"{end}_pct") / 100, cost.wall_h))
+            for end in (CASES if shares else ())
+        ],
     )
 
 

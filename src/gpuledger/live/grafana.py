@@ -52,13 +52,13 @@ class Panel:
 def panels() -> Sequence[Panel]:
     """What is shown, in order."""
     waste, by_space = "sum(gpuledger_waste_usd_per_hour)", "sum by (namespace) (gpuledger_namespace_waste_usd_per_hour)"
-    saving = 'gpuledger_saving_usd_per_month{estimate="%s"}'
+    saving = 'gpuledger_saving_usd_per_hour{estimate="%s"}'
     return (
         Panel("stat", "Paid per hour", "All GPUs with a price.", PER_HOUR, [_now("gpuledger_paid_usd_per_hour")], 4, 4),
         Panel("stat", "Wasted per hour", "Stalled, underused, idle and idle-held time.", PER_HOUR, [_now(waste)], 4, 4),
         Panel("stat", "Wasted", "Of what is paid.", RATIO, [_now(f"{waste} / sum(gpuledger_paid_usd_per_hour)")], 4, 4),
         Panel(
-            "stat", "Could be saved per month", "By the advice of the audit, without lower prices.", PER_HOUR,
+            "stat", "Could be saved per hour", "By the advice of the audit, without lower prices.", PER_HOUR,
             [_now(saving % end, end) for end in ("low", "middle", "high")], 8, 4,
         ),
         Panel(

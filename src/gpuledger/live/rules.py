@@ -20,6 +20,8 @@ from gpuledger.encode import as_text
 from gpuledger.units import MS_PER_S
 
 MONTH_H = 720
+# A day in steps of 5 min, of which an hour may be missing: less says nothing of a month.
+DAY_STEPS = 276
 Rule = Mapping[str, Any]
 
 
@@ -131,8 +133,9 @@ def _budget(name: str, budget: Decimal) -> Rule:
     text, shown = json.dumps(name, ensure_ascii=False), name.replace("{{", "{ {")
     team, space = (f"gpuledger_{of}_paid_usd_per_hour{{{of}={text}}}" for of in ("team", "namespace"))
     spent = "gpuledger_paid_usd_per_hour" if name == ALL else f"({team} or on () {space})"
+    enough = f"count_over_time({spent}[1d:5m]) >= {DAY_STEPS}"
     return _alert(
-        "GpuBudget", f"avg_over_time({spent}[1d:5m]) * {MONTH_H} > {as_text(budget)}", "1h", "warning",
+        "GpuBudget", f"avg_over_time({spent}[1d:5m]) * {MONTH_H} > {as_text(budget)} and {enough}", "1h", "warning",
         f"{shown} spends more than its budget",
         f"At the rate of the last day it spends ${{{{ $value | humanize }}}} per month; the budget is ${budget:,.0f}.",
         budget=shown,

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
-from fractions import Fraction
 from typing import Literal
 
 from gpuledger.cost.build import Terms, statement_and_bill
 from gpuledger.cost.charges import Charge
 from gpuledger.cost.money import usd
-from gpuledger.cost.projections import months_of
 from gpuledger.cost.statement import CostStatement
 from gpuledger.efficiency.calibration_files import load_calibration
 from gpuledger.lake.layout import Lake
@@ -57,10 +55,16 @@ def plan_from_lake(
     pool_of = _by_cluster if by == "cluster" else _by_namespace
     rates = Rates(rates_of(bill.charges, pool_of), tuple(p.words for p in cost.prices), _dated(cost))
     by_board = Rates(rates_of(bill.charges, lambda charge: charge.device.gpu_uuid))
+
+    def price_of(board: str) -> Decimal | Unknown:
+        """The price of a GPU that was seen for long enough to speak of a month."""
+        month = cost.months.of(board)
+        return month if isinstance(month, Unknown) else by_board.middle(board)
+
     demands = [_demand(pool, hours, by, achievable_ratio) for pool in hours.pools]
     sized = (
-        *of_namespaces(spaces.pools, spaces.pods, asked, by_board.middle),
-        *of_pods(spaces.pods, asked, by_board.middle),
+        *of_namespaces(spaces.pools, spaces.pods, asked, price_of),
+        *of_pods(spaces.pods, asked, price_of),
     )
     context = Context(
         source=str(lake.root),
@@ -110,8 +114,9 @@ def _idle_usd(cost: CostStatement) -> Decimal | Unknown:
     """What idle and idle-held time costs per month, as in the audit."""
     if isinstance(cost.dollars, Unknown):
         return cost.dollars
-    month = months_of(cost.projection, cost.end_ms - cost.start_ms)
-    return usd(Fraction(cost.dollars.idle_usd + cost.dollars.idle_held_usd) * month)
+    rows = [(row.gpu_uuid, row.dollars) for row in cost.by_gpu if not isinstance(row.dollars, Unknown)]
+    month = cost.months.total((uuid, paid.idle_usd + paid.idle_held_usd) for uuid, paid in rows)
+    return month if isinstance(month, Unknown) else usd(month)
 
 
 def _notes(hours: FleetHours) -> Iterator[str]:

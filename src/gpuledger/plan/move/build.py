@@ -57,7 +57,7 @@ def migrate_from_lake(
     )  # fmt: skip
     fleet = read_fleet(lake, scope or Scope(), rules, **paying)
     plans = [
-        plan_holding(h, rules, where if anywhere else where.within(clouds_of(h)), fleet.month) for h in fleet.holdings
+        plan_holding(h, rules, where if anywhere else where.within(clouds_of(h)), fleet.months) for h in fleet.holdings
     ]
     return _whole(fleet.cost, plans, today, assumptions(fleet, rules, where, anywhere=anywhere))
 
@@ -110,6 +110,9 @@ def _totals(parts: Sequence[HoldingPlan] | Sequence[NamespacePlan]) -> dict[str,
     pct = now if isinstance(now, Unknown) else after
     if not isinstance(pct, Unknown):
         pct = usd(Fraction((now - after) * 100) / Fraction(now)) if now else NOTHING_PAID
+    elif not isinstance(paid := sums["paid_usd"], Unknown) and paid:
+        # The same share of the window, where nothing can be given per month.
+        pct = usd(Fraction(sum((part.saved_usd for part in parts), ZERO) * 100) / Fraction(paid))
     return sums | {"saving_pct": pct, "unpriced_gpus": sum(part.unpriced_gpus for part in parts)}
 
 
@@ -118,9 +121,15 @@ def headline(spaces: Sequence[NamespacePlan], total: Mapping[str, Any]) -> str:
     now, after, saving, unpriced = (
         total[name] for name in ("month_now_usd", "month_after_usd", "saving_month", "unpriced_gpus")
     )
-    if why := next((x.why for x in (now, after, saving) if isinstance(x, Unknown)), None):
-        return f"What the GPUs cost is unknown ({why}), so no saving is given in dollars: give a price or an inventory."
     left_out = f" {unpriced} GPU{'s' * (unpriced != 1)} without a price not included." if unpriced else ""
+    why = next((x.why for x in (now, after, saving) if isinstance(x, Unknown)), None)
+    paid, pct = total["paid_usd"], total["saving_pct"]
+    if why and not isinstance(paid, Unknown):
+        best = max(spaces, key=lambda s: (s.saved_usd, s.namespace))
+        could = f"{pct:.0f} % of it could be saved. First: {best.namespace}, {best.verdict}" if pct else WELL_OPTIMIZED
+        return f"${paid:,.2f} in this window: {could}. Dollars per month are unknown: {why}.{left_out}"
+    if why:
+        return f"What the GPUs cost is unknown ({why}), so no saving is given in dollars: give a price or an inventory."
     moving = [(s.saving_month.middle_usd, s) for s in spaces if not isinstance(s.saving_month, Unknown)]
     worth = [(amount, s) for amount, s in moving if amount > 0]
     unpriced_moves = [s for s in spaces if isinstance(s.saving_month, Unknown) and any(h.move for h in s.holdings)]

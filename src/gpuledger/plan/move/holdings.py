@@ -21,7 +21,7 @@ from gpuledger.cost.charges import Charge
 from gpuledger.cost.inventories.settling import inventory_of
 from gpuledger.cost.money import ZERO, usd
 from gpuledger.cost.pricing import Price
-from gpuledger.cost.projections import months_of
+from gpuledger.cost.projections import Months
 from gpuledger.cost.statement import BUCKETS, Bucket, CostStatement
 from gpuledger.lake.layout import AnyLake, posted_lake
 from gpuledger.ledger.read.scope import Scope, namespace_name
@@ -34,11 +34,11 @@ NOTHING_PAID = Unknown("nothing was paid")
 
 @dataclass(frozen=True)
 class Fleet:
-    """What a plan rests on: the bill of the window, and its GPUs by namespace and model. `month`: windows per month."""
+    """What a plan rests on: the bill of the window, what carries it to a month, its GPUs by namespace and model."""
 
     cost: CostStatement
     holdings: tuple[Holding, ...]
-    month: Fraction
+    months: Months
 
 
 @takes(Paying)
@@ -48,8 +48,7 @@ def read_fleet(lake: AnyLake, scope: Scope, limits: Limits, **paying: Unpack[Pay
     paying["inventory"] = stock = inventory_of(books, paying.get("inventory"))
     cost, bill = statement_and_bill(books, scope, **paying)
     made = make_cases(read_stretches(books, scope, limits, load_thresholds()), bill, stock, limits, None)
-    month = months_of(cost.projection, cost.end_ms - cost.start_ms)
-    return Fleet(cost, tuple(_holdings(bill.charges, read_loads(books, scope), made.cases)), month)
+    return Fleet(cost, tuple(_holdings(bill.charges, read_loads(books, scope), made.cases)), cost.months)
 
 
 def _holdings(charges: Sequence[Charge], loads: Sequence[Load], cases: Sequence[Case]) -> list[Holding]:

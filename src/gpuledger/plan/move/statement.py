@@ -125,6 +125,12 @@ class HoldingPlan:
             return self.month_now_usd
         return self.move.saving_month if self.move else STAYS
 
+    @property
+    def saved_usd(self) -> Decimal:
+        """What the proposed move would have saved in the window, as far as the GPUs have a price."""
+        saved = self.move.saving_usd if self.move else Decimal(0)
+        return Decimal(0) if isinstance(saved, Unknown) else saved
+
 
 @dataclass(frozen=True)
 class NamespacePlan:
@@ -141,6 +147,11 @@ class NamespacePlan:
     saving_pct: Decimal | Unknown
     verdict: str
     holdings: tuple[HoldingPlan, ...]
+
+    @property
+    def saved_usd(self) -> Decimal:
+        """What the proposed moves would have saved in the window."""
+        return sum((holding.saved_usd for holding in self.holdings), Decimal(0))
 
 
 @dataclass(frozen=True)

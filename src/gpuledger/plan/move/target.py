@@ -8,7 +8,7 @@ GPUs that the demand takes.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -20,6 +20,8 @@ from gpuledger.catalog.gpus import Gpu, get_gpu
 from gpuledger.catalog.prices.offers import facts
 from gpuledger.cost.build import Paying
 from gpuledger.cost.money import CENT, ZERO, usd
+from gpuledger.cost.projections import Months
+from gpuledger.lake.batch import board_of
 from gpuledger.lake.layout import AnyLake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.plan.market import Market, PriceBasis
@@ -28,6 +30,7 @@ from gpuledger.plan.move.demand import Holding, measured
 from gpuledger.plan.move.holdings import clouds_of, read_fleet
 from gpuledger.plan.move.moves import Carried, carry_on
 from gpuledger.plan.move.statement import Measured
+from gpuledger.plan.move.verdict import month_usd
 from gpuledger.plan.outcome import UsdRange
 from gpuledger.units import Unknown
 
@@ -51,7 +54,7 @@ class TargetRow:
     now_month_usd: Decimal | Unknown
     after_month: UsdRange | Unknown
     change_month_usd: Decimal | Unknown
-    now_gpu_h_per_month: float
+    now_gpu_h_per_month: float | Unknown
     after_gpu_h_per_month: float | Unknown
     needs_tflops: dict[str, float] | Unknown
     price: PriceBasis | None
@@ -105,7 +108,7 @@ def migrate_to(
     )  # fmt: skip
     fleet = read_fleet(lake, scope, rules, **paying)
     rows = [
-        _row(h, other, rules, where if anywhere else where.within(clouds_of(h)), fleet.month) for h in fleet.holdings
+        _row(h, other, rules, where if anywhere else where.within(clouds_of(h)), fleet.months) for h in fleet.holdings
     ]
     rows.sort(key=lambda r: (r.outcome != "moves", -_known(r.now_month_usd), r.namespace, str(r.gpu_model)))
     moving = [r for r in rows if r.outcome == "moves"]
@@ -132,26 +135,23 @@ def migrate_to(
     )
 
 
-def _row(holding: Holding, other: Gpu, limits: Limits, market: Market, month: Fraction) -> TargetRow:
+def _row(holding: Holding, other: Gpu, limits: Limits, market: Market, months: Months) -> TargetRow:
     seen, n = measured(holding), max(len(holding.loads), len(holding.paid))
     needs = _needs(holding)
     if isinstance(holding.gpu, Unknown):
-        return _not_moved(holding, seen, month, needs, "unknown", holding.gpu.why, "add the GPU to the catalog")
+        return _not_moved(holding, seen, months, needs, "unknown", holding.gpu.why, "add the GPU to the catalog")
     if holding.gpu.key == other.key:
-        return _not_moved(holding, seen, month, needs, "there already", f"it runs on {other.name} already", "")
+        return _not_moved(holding, seen, months, needs, "there already", f"it runs on {other.name} already", "")
     if not holding.loads:
         why = "paid for, but in no sample: its demand is unknown"
-        return _not_moved(holding, seen, month, needs, "unknown", why, "record its GPUs")
+        return _not_moved(holding, seen, months, needs, "unknown", why, "record its GPUs")
     found = carry_on(holding, other, limits, market)
     if not isinstance(found, Carried):
         outcome: Outcome = "unknown" if found.reason in {"not measured", "price"} else "cannot move"
-        return _not_moved(holding, seen, month, needs, outcome, found.why, found.remedy)
+        return _not_moved(holding, seen, months, needs, outcome, found.why, found.remedy)
     devices = [load.device for load in found.moved]
-    paid = sum((amount for d in devices for amount in holding.paid[d].values()), ZERO)
-    hours = sum(holding.paid_h[d] for d in devices) * float(month)
-    now = _cents(Fraction(paid) * month)
-    # Cautious is the high end of the cost.
-    high, middle, low = (_cents(Fraction(paid) * month * (1 - Fraction(gain))) for gain in found.gains)
+    paid, hours = month_usd(holding, devices, months), _month_h(holding, devices, months)
+    now = paid if isinstance(paid, Unknown) else _cents(paid)
     left = found.misfits[0] if found.misfits else None
     return TargetRow(
         namespace=holding.namespace,
@@ -161,10 +161,10 @@ def _row(holding: Holding, other: Gpu, limits: Limits, market: Market, month: Fr
         moved=len(devices),
         gpus_after=found.gpus,
         now_month_usd=now,
-        after_month=UsdRange(low, middle, high),
-        change_month_usd=middle - now,
+        after_month=(after := _after(paid, found.gains)),
+        change_month_usd=_change(now, after),
         now_gpu_h_per_month=hours,
-        after_gpu_h_per_month=hours * found.gpus[1] / len(devices),
+        after_gpu_h_per_month=hours if isinstance(hours, Unknown) else hours * found.gpus[1] / len(devices),
         needs_tflops=needs,
         price=found.price,
         fits=found.fits,
@@ -178,14 +178,14 @@ def _row(holding: Holding, other: Gpu, limits: Limits, market: Market, month: Fr
 def _not_moved(
     holding: Holding,
     seen: Measured,
-    month: Fraction,
+    months: Months,
     needs: dict[str, float] | Unknown,
     outcome: Outcome,
     why: str,
     remedy: str,
 ) -> TargetRow:
-    paid = sum((amount for parts in holding.paid.values() for amount in parts.values()), ZERO)
-    now = holding.usd_per_gpu_h if isinstance(holding.usd_per_gpu_h, Unknown) else _cents(Fraction(paid) * month)
+    paid = month_usd(holding, holding.paid, months)
+    now = holding.usd_per_gpu_h if isinstance(holding.usd_per_gpu_h, Unknown) else paid
     gone = Unknown(why)
     return TargetRow(
         namespace=holding.namespace,
@@ -194,10 +194,10 @@ def _not_moved(
         gpus_now=max(len(holding.loads), len(holding.paid)),
         moved=0,
         gpus_after=(0, 0, 0),
-        now_month_usd=now,
+        now_month_usd=now if isinstance(now, Unknown) else _cents(Fraction(now)),
         after_month=gone,
         change_month_usd=gone,
-        now_gpu_h_per_month=sum(holding.paid_h.values()) * float(month),
+        now_gpu_h_per_month=_month_h(holding, holding.paid_h, months),
         after_gpu_h_per_month=gone,
         needs_tflops=needs,
         price=None,
@@ -207,6 +207,20 @@ def _not_moved(
         remedy=remedy,
         measured=seen,
     )
+
+
+def _month_h(holding: Holding, devices: Iterable[str], months: Months) -> float | Unknown:
+    """GPU-hours per month of some devices."""
+    found = months.total((board_of(name), holding.paid_h[name]) for name in devices)
+    return found if isinstance(found, Unknown) else float(found)
+
+
+def _after(paid: Fraction | Unknown, gains: Sequence[float]) -> UsdRange | Unknown:
+    """What the same work costs there per month. Cautious is the high end of the cost."""
+    if isinstance(paid, Unknown):
+        return paid
+    high, middle, low = (_cents(paid * (1 - Fraction(gain))) for gain in gains)
+    return UsdRange(low, middle, high)
 
 
 def _needs(holding: Holding) -> dict[str, float] | Unknown:

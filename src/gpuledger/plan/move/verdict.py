@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
@@ -17,8 +17,10 @@ from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.cost.judged import known_waste
 from gpuledger.cost.money import CENT, ZERO, usd
+from gpuledger.cost.projections import Months
 from gpuledger.cost.savings import Bill, Lever, Savings, Spread, combine
 from gpuledger.cost.statement import BUCKETS, WASTE, Bucket, Dollars
+from gpuledger.lake.batch import board_of
 from gpuledger.ledger.read.scope import UNALLOCATED
 from gpuledger.plan.market import Market, MarketOption
 from gpuledger.plan.move.carry import works_together
@@ -54,8 +56,9 @@ def settings_file() -> _File:
     return load_toml(data_dir("gpuledger.plan", "data", "from_ledger.toml"), _File)
 
 
-def plan_holding(holding: Holding, limits: Limits, market: Market, month: Fraction) -> HoldingPlan:
+def plan_holding(holding: Holding, limits: Limits, market: Market, months: Months) -> HoldingPlan:
     """The best move that is worth it, what comes after it, and what was refused."""
+    month = month_usd(holding, holding.paid, months)
     claims, refused = find_moves(holding, limits, market) if holding.namespace != UNALLOCATED else ([], [])
     moves = [_move(claim, holding, limits, market, month) for claim in claims]
     moves.sort(key=lambda m: (-m.saving.middle_pct, m.effort_hours, m.kind, m.gpu))
@@ -63,7 +66,7 @@ def plan_holding(holding: Holding, limits: Limits, market: Market, month: Fracti
     best = next((m for m in moves if m.saving.middle_pct >= worth), None)
     parts = _buckets(holding, holding.paid)
     paid, waste = sum(parts.values(), ZERO), sum((parts[b] for b in WASTE), ZERO)
-    now = _priced(holding, _cents(paid, month))
+    now = _priced(holding, _cents(month))
     lost, unrated = (waste / paid, parts["unrated"] / paid) if paid else (ZERO, ZERO)
     outcome = _outcome(holding, best, lost, unrated, limits)
     host = _cheaper_host(holding, limits, market)
@@ -111,11 +114,23 @@ def _priced(holding: Holding, amount: T) -> T | Unknown:
     return holding.usd_per_gpu_h if isinstance(holding.usd_per_gpu_h, Unknown) else amount
 
 
-def _cents(amount: Decimal | Fraction, month: Fraction) -> Decimal:
-    return usd(Fraction(amount) * month).quantize(CENT)
+def month_usd(holding: Holding, devices: Iterable[str], months: Months) -> Fraction | Unknown:
+    """What some devices of a holding cost per month, each by the time that it was paid for."""
+    return months.total((board_of(name), sum(holding.paid[name].values(), ZERO)) for name in devices)
 
 
-def _move(claim: Claim, holding: Holding, limits: Limits, market: Market, month: Fraction) -> Move:
+def _cents(amount: Fraction | Unknown) -> Decimal | Unknown:
+    return amount if isinstance(amount, Unknown) else usd(amount).quantize(CENT)
+
+
+def _saved(ends: Sequence[Decimal], month: Fraction | Unknown) -> UsdRange | Unknown:
+    """Percents of what a holding costs per month."""
+    if isinstance(month, Unknown):
+        return month
+    return UsdRange(*(usd(Fraction(pct) * month / 100).quantize(CENT) for pct in ends))
+
+
+def _move(claim: Claim, holding: Holding, limits: Limits, market: Market, month: Fraction | Unknown) -> Move:
     moved = _buckets(holding, claim.moved)
     bill = Bill({"moved": moved, "stays": _buckets(holding, holding.paid.keys() - set(claim.moved))})
     moved_usd, paid = sum(moved.values(), ZERO), sum(_buckets(holding, holding.paid).values(), ZERO)
@@ -137,7 +152,7 @@ def _move(claim: Claim, holding: Holding, limits: Limits, market: Market, month:
         capped=any(lever.capped for lever in saved.levers if lever.name == claim.kind) if saved else False,
         saving=spread,
         saving_usd=_priced(holding, saved.combined_usd if saved else ZERO),
-        saving_month=_priced(holding, UsdRange(*(_cents(Fraction(p) * Fraction(paid) / 100, month) for p in ends))),
+        saving_month=_priced(holding, _saved(ends, month)),
         with_spot_pct=saved.with_rate_pct if saved and spot else Unknown(words),
         spot_words=words,
         fits=claim.fits,

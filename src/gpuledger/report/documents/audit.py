@@ -159,7 +159,8 @@ def first_steps(audit: AuditStatement, always: Sequence[str] = ALWAYS) -> list[B
     shown = [i for at, i in enumerate(_order(audit)) if at < FIRST or found[i].id in always]
     rest = len(found) - len(shown)
     more = f" ({rest} more below, with evidence and text to paste)" if rest > 0 and always else ""
-    steps = [devices_named(found[i], audit).within(f"{found[i].title}: {worth(found[i])}. ", ".") for i in shown]
+    paid = audit.cost.paid_usd
+    steps = [devices_named(found[i], audit).within(f"{found[i].title}: {worth(found[i], paid)}. ", ".") for i in shown]
     return [Heading(f"Do first{more}"), Bullets(steps, strong=True)]
 
 
@@ -208,7 +209,7 @@ def _recommendation(rank: int, r: Recommendation, marked: str, audit: AuditState
         meta += f"; excludes others ({r.exclusive})"
     blocks: list[Block] = [
         Heading(r.title, rank, marked),
-        Prose(f"{capital(worth(r))}.", "strong"),
+        Prose(f"{capital(worth(r, audit.cost.paid_usd))}.", "strong"),
         Prose(devices_named(r, audit).within(f"{meta}. ", "."), "dim"),
         Prose(f"Why: {r.why}."),
         Code(r.change.text.rstrip(), r.change.language),

@@ -9,6 +9,7 @@ from heapq import nsmallest
 from typing import Any
 
 from gpuledger.advice.orientation import Orientation
+from gpuledger.advice.recommend import window_usd
 from gpuledger.advice.statement import (
     AuditSavings,
     AuditStatement,
@@ -147,8 +148,12 @@ def _projections(rate: Projection | Unknown) -> list[Row]:
     if isinstance(rate, Unknown):
         return []
     q = rate.quarter
-    over = {"Per hour": rate.hourly_usd, "Per month": rate.monthly_usd}
-    over |= {f"Next quarter after {q.as_of}: {q.name} ({q.days} days)": q.usd, "Per year": rate.yearly_usd}
+    over: dict[str, Decimal | Unknown] = {"Per hour": rate.hourly_usd, "Per month": rate.monthly_usd}
+    if isinstance(q, Unknown):
+        over |= {"Next quarter": q}
+    else:
+        over |= {f"Next quarter after {q.as_of}: {q.name} ({q.days} days)": q.usd}
+    over |= {"Per year": rate.yearly_usd}
     return [{"name": name, "usd": usd} for name, usd in over.items()]
 
 
@@ -200,15 +205,18 @@ def devices_named(r: Recommendation, audit: AuditStatement) -> Naming:
     return Naming(text, places).within("GPUs: ", "")
 
 
-def worth(r: Recommendation) -> str:
-    """What a recommendation saves by itself, as a part of a line."""
+def worth(r: Recommendation, paid: Decimal | Unknown) -> str:
+    """What a recommendation saves by itself, as a part of a line; `paid`: what the window cost."""
     if r.lever is None:
         return "no saving is claimed"
     if isinstance(r.saving, Unknown):
         return f"dollars unknown: {r.saving.why}"
     share = percent(float(r.saving.middle_pct))
-    if isinstance(r.month, Unknown):
+    if isinstance(r.month, Unknown) and isinstance(paid, Unknown):
         return f"dollars unknown: {r.month.why}; {share} of the paid GPU-hours"
+    if isinstance(r.month, Unknown):
+        low, middle, high = (window_usd(paid * getattr(r.saving, f"{end}_pct") / 100) for end in CASES)
+        return f"{low} to {high} in this window, likely {middle} ({share} of the bill)"
     low, middle, high = (usd(v, 0) for v in (r.month.low_usd, r.month.middle_usd, r.month.high_usd))
     return f"{low} to {high} per month, likely {middle} ({share} of the bill)"
 
@@ -281,6 +289,8 @@ def energy_saved(r: Recommendation) -> str:
     """The energy a recommendation saves, in words; empty where that is unknown."""
     if r.energy is None:
         return ""
+    if isinstance(r.energy, Unknown):
+        return f" Energy saved per month: {r.energy}."
     low, middle, high = (number(v) for v in (r.energy.low_kwh, r.energy.middle_kwh, r.energy.high_kwh))
     usd = r.energy.middle_usd
     cost = "" if isinstance(usd, Unknown) else f", likely ${number(usd, 2)}"

@@ -12,7 +12,7 @@ from gpuledger.report.document import Block, Bullets, Document, Prose, Section
 from gpuledger.report.documents import document_for
 from gpuledger.report.documents.inventory import inventory_warnings
 from gpuledger.report.tables import Cell, Row, Table, cell, figure, make_table, whole_usd
-from gpuledger.report.written import capital, gpus, instant, number, percent, period, tenth, usd
+from gpuledger.report.written import capital, gpus, instant, money, number, percent, period, tenth, usd
 from gpuledger.units import Unknown
 
 
@@ -46,14 +46,18 @@ def headline(found: GiveBack) -> str:
     some = f"{gpus(len(found.give_back))} to give back"
     more = f" (of {number(found.found)} found)" if found.found > len(found.give_back) else ""
     dollars = found.idle_usd_per_month
+    first = found.give_back[0]
+    if isinstance(dollars, Unknown) and not isinstance(found.idle_usd, Unknown):
+        return f"{some}{more}: {money(found.idle_usd)} of this window is paid for idle time. First: {first.gpu}."
     if isinstance(dollars, Unknown):
         return f"{some}{more}; what they cost is unknown: {dollars.why}."
-    first = found.give_back[0]
     return f"{some}{more}: {usd(dollars, 0)} per month is paid for idle time. First: {first.gpu}."
 
 
 def _notes(found: GiveBack) -> list[Prose]:
-    out = []
+    months = [row.usd_per_month for row in found.give_back if not isinstance(row.idle_usd, Unknown)]
+    whys = dict.fromkeys(month.why for month in months if isinstance(month, Unknown))
+    out = [Prose(f"Dollars per month are unknown: {why}.", "warning") for why in whys]
     if found.not_judged:
         reasons = Counter(row.reason for row in found.not_judged)
         each = [

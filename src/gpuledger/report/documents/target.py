@@ -47,6 +47,10 @@ def headline(plan: TargetPlan) -> str:
     if isinstance(now, Unknown) or isinstance(after, Unknown):
         if plan.there and not plan.staying:
             return f"All GPUs are {plan.to_name} already."
+        short = next((r.after_month.why for r in plan.rows if r.moved and isinstance(r.after_month, Unknown)), None)
+        if short is not None:
+            takes = f"The work of {gpus(plan.moving)} takes {plan.gpus_after[1]} x {plan.to_name}"
+            return f"{takes}. Dollars per month are unknown: {short}.{staying}"
         why = next((r.why_not for r in plan.rows if r.outcome not in {"moves", "there already"}), "nothing to move")
         return f"The cost of the same work on {plan.to_name} is unknown: {why}."
     side = "more" if after.middle_usd > now else "less"
@@ -62,13 +66,13 @@ def headline(plan: TargetPlan) -> str:
 def _table(plan: TargetPlan) -> Table:
     rows: list[Row] = []
     for r in (r for r in plan.rows if r.outcome == "moves"):
-        assert not isinstance(r.after_month, Unknown)
+        there = r.after_month if isinstance(r.after_month, Unknown) else r.after_month.middle_usd
         count = f"{r.moved} of {r.gpus_now}" if r.moved < r.gpus_now else str(r.moved)
         price = f"${r.price.usd_per_gpu_h:.2f}{', stale' * r.price.stale}" if r.price else ""
         rows.append(
             [
                 r.namespace, r.gpu_model or "no model name", count, " / ".join(map(str, r.gpus_after)),
-                whole_usd(r.now_month_usd), whole_usd(r.after_month.middle_usd), _ends(r.after_month),
+                whole_usd(r.now_month_usd), whole_usd(there), _ends(r.after_month),
                 _signed(r.change_month_usd), price,
             ]
         )  # fmt: skip
@@ -112,8 +116,8 @@ def _needs(row: TargetRow) -> Cell:
     return cell(", ".join(f"{loose(v)} {p}" for p, v in sorted(needs.items())) or "hardly any")
 
 
-def _ends(after: UsdRange) -> str:
-    return f"{usd(after.low_usd, 0)} to {usd(after.high_usd, 0)}"
+def _ends(after: UsdRange | Unknown) -> str:
+    return "unknown" if isinstance(after, Unknown) else f"{usd(after.low_usd, 0)} to {usd(after.high_usd, 0)}"
 
 
 def _signed(value: Decimal | Unknown) -> Cell:

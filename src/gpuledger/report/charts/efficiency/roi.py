@@ -41,8 +41,8 @@ def draw(view: EfficiencyView, theme: Theme) -> Drawing:
             "target": f"{round_percent(r.target_rfu_pct)} RFU",
             "gpus": r.equivalent_gpus,
             "words": amount(tenth(r.equivalent_gpus), "GPU"),
-            "hours": f"{amount(whole(r.gpu_hours_per_day), 'GPU-hour')} per day, "
-            f"{whole(r.gpu_hours_per_month)} per month",
+            "hours": f"{amount(whole(r.gpu_hours_per_day), 'GPU-hour')} per day"
+            + ("" if isinstance(r.gpu_hours_per_month, Unknown) else f", {whole(r.gpu_hours_per_month)} per month"),
             "label": f"Target {percent(r.target_rfu_pct)}: {amount(tenth(r.equivalent_gpus), 'GPU')}",
         }
         for r in s.roi
