@@ -19,6 +19,7 @@ from gpuledger.lake.engines.choosing import in_use
 from gpuledger.lake.engines.copies import may_copy
 from gpuledger.lake.engines.engine import Runner, everywhere
 from gpuledger.lake.handing import own_desk
+from gpuledger.lake.host_names import refuse_two
 from gpuledger.lake.layout import Lake, Manifest, Part
 from gpuledger.lake.pieces import pieces_of
 from gpuledger.lake.processes import D, Progress, T
@@ -243,7 +244,9 @@ class Import:
         if any(manifest.of_day(done.part.day) for done in early):
             return None
         staged: list[tuple[Path, Part]] = []
-        for done in sorted([*early, *self._written(manifest)], key=lambda written: written.part.day):
+        written = sorted([*early, *self._written(manifest)], key=lambda written: written.part.day)
+        refuse_two(done.neighbors for done in written)
+        for done in written:
             self.result.rows_added += done.added
             self.result.rows_duplicate += done.duplicates
             self.result.rows_spread += done.spread

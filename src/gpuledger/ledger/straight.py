@@ -30,6 +30,7 @@ from gpuledger.lake.by_day import (
     take_by_day,
 )
 from gpuledger.lake.engines.engine import everywhere
+from gpuledger.lake.host_names import ByDevice, add_neighbors, neighbors_of, refuse_two
 from gpuledger.lake.importing import Import, ImportResult
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import first_of
@@ -75,11 +76,14 @@ Firsts = dict[int, dict[str, Edge]]
 
 
 class SharePosted(msgspec.Struct, frozen=True):
-    """By day how many samples lines stand for, and how many rows contradict each other; rows that came twice."""
+    """By day how many samples lines stand for, and how many rows contradict each other; rows that came twice; and the
+    neighbors of devices whose rows name several hosts.
+    """
 
     samples: dict[int, int]
     conflicts: dict[int, int]
     duplicates: int
+    neighbors: ByDevice
 
 
 class GroupPosted(Finished, frozen=True, kw_only=True):
@@ -124,6 +128,7 @@ def post_files(
         firsts = {day: firsts for group in early for day, firsts in group.firsts.items()}
         late = _posted(job, limits, left, firsts, left_out, job.at_once(rows)) if left else []
         done = [*(group.posted for group in early), *late]
+        refuse_two(posted.neighbors for posted in done)
         days = sorted({*left, *(day for group in early for day in group.posted.samples)})
         with lake.locked():
             lake.commit([])
@@ -179,7 +184,7 @@ def post_group(task: GroupTask, progress: Progress) -> GroupPosted:
 
     taken, finished = take_by_day(task.pieces, task.days, task.handing, sorter, taker, folder, finish)
     asked = {day: firsts[day] for day in task.firsts_of if day in firsts}
-    posted = SharePosted(samples, poster.conflicts, poster.duplicates)
+    posted = SharePosted(samples, poster.conflicts, poster.duplicates, poster.neighbors)
     return GroupPosted(taken=taken, finished=finished, handed=sorter.hand_over(), posted=posted, firsts=asked)
 
 
@@ -212,11 +217,13 @@ class _Poster:
         self._limits, self._pods, self._progress = task.limits, "pods" not in task.left_out, progress
         self.conflicts: dict[int, int] = defaultdict(int)
         self.duplicates = 0
+        self.neighbors: ByDevice = {}
 
     def post(self, writer: DayWriter, day: int, table: pa.Table, edges: dict[str, Edge]) -> dict[str, Edge]:
         """Post rows of whole devices on a day; the first sample of each of them."""
         rows = drop_repeats(table)
         self.duplicates += table.num_rows - rows.num_rows
+        add_neighbors(self.neighbors, neighbors_of(rows))
         kept, left_out = without_conflicts(rows)
         self.conflicts[day] += left_out
         made = post(kept, self._limits, edges, pods=self._pods)
@@ -261,7 +268,8 @@ def _post_share(sorter: DaySorter, task: ShareTask, progress: Progress) -> Share
             for day, table in history:
                 known = edges if later == day + 1 else task.firsts.get(day + 1, {})
                 edges, later = poster.post(writers[day], day, table, known), day
-    return SharePosted({day: w.samples for day, w in writers.items()}, poster.conflicts, poster.duplicates)
+    samples = {day: writer.samples for day, writer in writers.items()}
+    return SharePosted(samples, poster.conflicts, poster.duplicates, poster.neighbors)
 
 
 def _commit(lake: Lake, limits: Thresholds, early: Sequence[SharePosted], late: Sequence[SharePosted]) -> None:
