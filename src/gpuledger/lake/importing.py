@@ -27,7 +27,17 @@ from gpuledger.lake.rejects import Rejects, logged, no_usable_row
 from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.runs import moved
 from gpuledger.lake.stores.path import place_of
-from gpuledger.lake.taking import Piece, Reading, Taken, Taker, TakeTask, is_by_index, one_host_notes, take_piece
+from gpuledger.lake.taking import (
+    Piece,
+    Reading,
+    Taken,
+    Taker,
+    TakeTask,
+    is_by_index,
+    one_host_notes,
+    refuse_two_models,
+    take_piece,
+)
 from gpuledger.lake.writing import DayTask, DayWritten, GroupTask, Place, write_day, write_from, write_group
 from gpuledger.telemetry.date_order import joined
 from gpuledger.telemetry.finding import Found, Strangers, as_the_user_names_them, find_files
@@ -168,6 +178,8 @@ class Import:
         for path in dict.fromkeys(piece.path for piece in pieces):
             self._finish_file(path, [(p, taken[p.number]) for p in pieces if p.path == path])
         self.result.notes += one_host_notes(self.by_index)
+        if self.by_index:
+            refuse_two_models(self.reading.given, self.sorter.labels_met("gpu_uuid", "gpu_model"))
         return early
 
     def _by_day(self, groups: Sequence[Group], by_day: ByDay[T, F]) -> list[F]:
