@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,46 @@ def test_a_map_cannot_be_written_where_there_is_no_folder(cli, ours):
     ended = cli("import", "--explain", ours, "--write-map", "no/such/m.toml")
     assert ended.code == 2
     assert "cannot write the mapping file" in ended.err
+
+
+EMISSIONS = (
+    "timestamp,project_name,run_id,duration,emissions,emissions_rate,cpu_power,gpu_power,gpu_energy,energy_consumed,"
+    "codecarbon_version,cpu_model,gpu_count,gpu_model,gpu_utilization_percent\n"
+    "2026-05-10T12:00:00,a,1,3600.0,0.2,0.00006,45.0,540.0,0.54,0.6,3.2.3,AMD EPYC 7543,2,2 x NVIDIA A100-SXM4-80GB,8\n"
+    "2026-05-10T13:30:00,b,2,1800.0,0.1,0.00006,45.0,510.0,0.26,0.3,3.2.3,AMD EPYC 7543,2,2 x NVIDIA A100-SXM4-80GB,8\n"
+)
+EARLY_EMISSIONS = (
+    "timestamp,experiment_id,project_name,duration,emissions,energy_consumed,country_name,country_iso_code,region\n"
+    "2021-05-10T12:00:00,1,a,3600.0,0.2,0.6,Germany,DEU,bavaria\n"
+)
+
+
+@pytest.mark.parametrize("text", [EMISSIONS, EARLY_EMISSIONS], ids=["now", "first release"])
+def test_rows_that_are_whole_runs_get_no_map(cli, tmp_path, text):
+    """CodeCarbon writes a row for each run, of all GPUs together: no map makes samples of them."""
+    (tmp_path / "emissions.csv").write_text(text)
+    for command in (
+        ("import", "--explain", "emissions.csv", "--write-map", "m.toml"),
+        ("import", "emissions.csv", "--lake", "lake"),
+        ("analyze", "emissions.csv"),
+        ("audit", "emissions.csv", "--price", "1"),
+    ):
+        ended = cli(*command)
+        assert ended.code == 2
+        assert "emissions file of CodeCarbon, whose rows are runs" in ended.err
+        assert "next: record samples: nvidia-smi --query-gpu=" in ended.err
+    assert not Path("m.toml").exists()
+    assert not Path("lake").exists()
+
+
+def test_a_starter_map_makes_no_gpu_of_counts_and_processors(cli, tmp_path):
+    (tmp_path / "runs.csv").write_text(
+        "when,gpu_count,cpu_model,cpu_power_watts,gpu_power_watts\n2026-05-10T12:00:00,2,AMD EPYC 7543,45.0,540.0\n"
+    )
+    assert cli("import", "--explain", "runs.csv", "--write-map", "m.toml").code == 0
+    rules = tomllib.loads(Path("m.toml").read_text())
+    assert rules.get("labels", {}) == {}
+    assert [(rule["column"], rule["sources"]) for rule in rules["values"]] == [("power_w", ["gpu_power_watts"])]
+    ended = cli("import", "runs.csv", "--map", "m.toml", "--lake", "lake")
+    assert (ended.code, Path("lake").exists()) == (2, False)
+    assert "lacks the required column 'gpu_uuid'" in ended.err

@@ -3,7 +3,14 @@
 import pytest
 
 import gpuledger
+from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.errors import FileFault, InputError
+from gpuledger.lake.importing import import_files
+from gpuledger.lake.layout import Lake
+from gpuledger.lake.parts import samples_table
+from gpuledger.lake.taking import Reading
+from gpuledger.ledger.straight import post_files
+from gpuledger.telemetry.mapping import given
 
 HEADER = "gpu,DCGM_FI_DEV_GPU_UTIL,DCGM_FI_DEV_POWER_USAGE\n"
 
@@ -54,3 +61,31 @@ def test_files_of_the_same_time_under_one_host_that_was_given_are_noted(tmp_path
     lake = gpuledger.open(tmp_path / "lake")
     result = lake.ingest([tmp_path / name for name in rows], host="node7", gpu_model="NVIDIA H100 80GB HBM3")
     assert any("names one host for all files" in note for note in result.notes) == (noted and device == "index")
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+@pytest.mark.parametrize("day", ["20", "21"])
+def test_one_index_with_two_models_is_two_gpus(tmp_path, day, processes):
+    """Two hosts' logs with the name of one: GPU 0 is an A100 in one and an L4 in the other."""
+    head = HEADER.replace("gpu,", "timestamp,gpu,modelName,")
+    for name, model, of_day in (("a.csv", "NVIDIA A100-SXM4-80GB", "20"), ("b.csv", "NVIDIA L4", day)):
+        rows = [f"2026-01-{of_day}T00:{n:02d}:00Z,0,{model},50,60" for n in range(30)]
+        (tmp_path / name).write_text(head + "\n".join(rows) + "\n")
+    files, said = [tmp_path / "a.csv", tmp_path / "b.csv"], given(host="n1")
+    with pytest.raises(InputError, match=r"n1:gpu0 has two models .*NVIDIA A100-SXM4-80GB' and 'NVIDIA L4'") as refused:
+        import_files(Lake(tmp_path / "lake"), files, given=said, processes=processes)
+    assert "with its --host" in refused.value.hint
+    assert not (tmp_path / "lake").exists()
+    with pytest.raises(InputError, match="has two models"):
+        post_files(Lake(tmp_path / "books"), files, load_thresholds(), Reading(given=said), processes=processes)
+    for file, host in zip(files, ("n1", "n2"), strict=True):
+        import_files(Lake(tmp_path / "apart"), [file], given=given(host=host))
+    assert samples_table(Lake(tmp_path / "apart"))["gpu_uuid"].unique().to_pylist() == ["n1:gpu0", "n2:gpu0"]
+
+
+def test_one_model_by_two_names_is_one_gpu(tmp_path):
+    head = HEADER.replace("gpu,", "timestamp,gpu,modelName,")
+    for name, model, day in (("a.csv", "A100-SXM4-80GB", "20"), ("b.csv", "NVIDIA A100-SXM4-80GB", "21")):
+        (tmp_path / name).write_text(f"{head}2026-01-{day}T00:00:00Z,0,{model},50,60\n")
+    done = gpuledger.open(tmp_path / "lake").ingest([tmp_path / "a.csv", tmp_path / "b.csv"], host="n1")
+    assert done.rows_added == 2

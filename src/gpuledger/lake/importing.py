@@ -20,6 +20,7 @@ from gpuledger.lake.engines.choosing import in_use
 from gpuledger.lake.engines.copies import may_copy
 from gpuledger.lake.engines.engine import Runner, everywhere
 from gpuledger.lake.handing import own_desk
+from gpuledger.lake.host_names import refuse_two
 from gpuledger.lake.layout import AnyLake, Lake, Manifest, Part, lake_of
 from gpuledger.lake.pieces import pieces_of
 from gpuledger.lake.processes import D, Progress, T
@@ -28,7 +29,17 @@ from gpuledger.lake.sharing import note as apart_note
 from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.runs import moved
 from gpuledger.lake.stores.path import place_of
-from gpuledger.lake.taking import Piece, Reading, Taken, Taker, TakeTask, is_by_index, one_host_notes, take_piece
+from gpuledger.lake.taking import (
+    Piece,
+    Reading,
+    Taken,
+    Taker,
+    TakeTask,
+    is_by_index,
+    one_host_notes,
+    refuse_two_models,
+    take_piece,
+)
 from gpuledger.lake.writing import DayTask, DayWritten, GroupTask, Place, write_day, write_from, write_group
 from gpuledger.telemetry.date_order import joined
 from gpuledger.telemetry.finding import Found, Strangers, as_the_user_names_them, find_files
@@ -170,6 +181,8 @@ class Import:
         for path in dict.fromkeys(piece.path for piece in pieces):
             self._finish_file(path, [(p, taken[p.number]) for p in pieces if p.path == path])
         self.result.notes += one_host_notes(self.by_index)
+        if self.by_index:
+            refuse_two_models(self.reading.given, self.sorter.labels_met("gpu_uuid", "gpu_model"))
         return early
 
     def _by_day(self, groups: Sequence[Group], by_day: ByDay[T, F]) -> list[F]:
@@ -247,7 +260,9 @@ class Import:
             return None
         staged: list[tuple[Path, Part]] = []
         apart = 0
-        for done in sorted([*early, *self._written(manifest)], key=lambda written: written.part.day):
+        written = sorted([*early, *self._written(manifest)], key=lambda written: written.part.day)
+        refuse_two(done.neighbors for done in written)
+        for done in written:
             self.result.rows_added += done.added
             self.result.rows_duplicate += done.duplicates
             self.result.rows_spread += done.spread

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuledger.lake.batch import Batch, as_dictionary, repeated, row_hashes
+from gpuledger.lake.host_names import ByDevice, neighbors_of
 from gpuledger.lake.sharing import share_readings
 from gpuledger.lake.sorting.order import ARRIVAL, device_codes, in_order, series_codes
 from gpuledger.telemetry import schema
@@ -38,7 +39,8 @@ _BESIDES = "slice_ratio"
 class Settled:
     """The rows to add, and what was found among equal keys. `added` leaves conflicts out; the table holds them.
 
-    `spread`: how many of the new rows will be read later within their clock's tick than they are stamped.
+    `spread`: how many of the new rows will be read later within their clock's tick than they are stamped. `neighbors`:
+    of devices whose rows name several hosts.
     """
 
     table: pa.Table
@@ -46,6 +48,7 @@ class Settled:
     duplicates: int
     conflicts: pa.Table
     spread: int
+    neighbors: ByDevice
 
 
 def groups(table: pa.Table) -> np.ndarray:
@@ -181,6 +184,7 @@ def settle(table: pa.Table, existing: pa.Table | None) -> Settled:
         both = pa.concat_tables([old, table], promote_options="default").unify_dictionaries().combine_chunks()
         both = in_order(both)
     both = drop_repeats(both)
+    neighbors = neighbors_of(both)
     new = both[ARRIVAL].to_numpy() >= 0
     clash, spread = np.zeros(both.num_rows, dtype=bool), 0
     if has_equal_keys(both):
@@ -193,7 +197,7 @@ def settle(table: pa.Table, existing: pa.Table | None) -> Settled:
         spread = int((new[alone] & (ticks > 0) & (places > 0)).sum())
     kept = both.filter(pa.array(new)).drop_columns([ARRIVAL])
     duplicates = table.num_rows - kept.num_rows
-    return Settled(kept, int((new & ~clash).sum()), duplicates, both.filter(pa.array(clash)), spread)
+    return Settled(kept, int((new & ~clash).sum()), duplicates, both.filter(pa.array(clash)), spread, neighbors)
 
 
 class Cleared(NamedTuple):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from collections.abc import Mapping as Columns
-from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from gpuledger.catalog.gpus import find_gpu
-from gpuledger.errors import FileFault, nearest
+from gpuledger.errors import FileFault, InputError, nearest
 from gpuledger.lake import rejects as why
 from gpuledger.lake.batch import as_dictionary
 from gpuledger.lake.clocks import Ahead
@@ -28,7 +28,7 @@ from gpuledger.lake.rejects import RejectLog
 from gpuledger.lake.sorting.days import DaySorter
 from gpuledger.lake.sorting.runs import Handed, moved
 from gpuledger.telemetry import schema
-from gpuledger.telemetry.convert import AMBIGUOUS_TIME, IMPOSSIBLE_TIME, convert
+from gpuledger.telemetry.convert import AMBIGUOUS_TIME, IMPOSSIBLE_TIME, convert, device_prefix
 from gpuledger.telemetry.date_order import Dates
 from gpuledger.telemetry.finding import Found, as_the_user_names_them
 from gpuledger.telemetry.labels import Used
@@ -261,6 +261,30 @@ def one_host_notes(files: Sequence[tuple[str, tuple[int, int]]]) -> list[str]:
             shared = f"{name} and {other} are of the same time, and --host names one host for all files"
             return [f"{shared}: if they are of several hosts, import the files of each by themselves, with its --host"]
     return []
+
+
+def refuse_two_models(given: Given, models: Iterable[tuple[str | None, ...]]) -> None:
+    """A fault where a GPU known by its index on a host that the user named has two models. `models`: by device.
+
+    The model that the user named stands in rows that have none.
+    """
+    known: dict[str, str] = {}
+    start, named = f"{device_prefix(given.labels['host'])}:", given.labels.get("gpu_model")
+    for device, model in sorted((d, m) for d, m in models if d and m and m != named and d.startswith(start)):
+        before = known.setdefault(device, model)
+        if _model(before) != _model(model):
+            raise InputError(
+                f"{device} has two models in these files, {before!r} and {model!r}: GPUs of two hosts, as --host names"
+                " one host for all files, or one GPU that was replaced by another",
+                hint="import the files of each host by themselves, with its --host; those from before and after a GPU"
+                " was replaced one after the other",
+            )
+
+
+def _model(name: str) -> str:
+    """A model as drivers of several versions and the catalog call it."""
+    gpu = find_gpu(name)
+    return name.removeprefix("NVIDIA ") if isinstance(gpu, Unknown) else gpu.name
 
 
 def _notes(bound: Bound, stamps: StampReader, zone: str) -> list[str]:

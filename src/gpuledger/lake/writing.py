@@ -16,6 +16,7 @@ from gpuledger.lake import rejects as why
 from gpuledger.lake.by_day import Finished, Handing, take_by_day
 from gpuledger.lake.handing import desk
 from gpuledger.lake.holding import rows_held
+from gpuledger.lake.host_names import ByDevice, add_neighbors
 from gpuledger.lake.layout import Lake, Part
 from gpuledger.lake.manifest import part_name
 from gpuledger.lake.parts import PartWriter
@@ -55,7 +56,7 @@ class DayTask(msgspec.Struct, frozen=True):
 
 class DayWritten(msgspec.Struct, frozen=True):
     """What became of the rows of a day. `rejects`: the log of rows that contradict others; `apart`: instants at which
-    rows of a shared GPU have different readings.
+    rows of a shared GPU have different readings; `neighbors`: of devices whose rows name several hosts.
     """
 
     file: str
@@ -66,6 +67,7 @@ class DayWritten(msgspec.Struct, frozen=True):
     repeats: int
     rejects: str
     apart: int = 0
+    neighbors: ByDevice = {}
 
 
 class GroupTask(msgspec.Struct, frozen=True):
@@ -133,6 +135,7 @@ def write_from(sorter: DaySorter, task: DayTask, progress: Progress, name: str =
     log = RejectLog(Path(f"{file}.log"))
     places = sorted(task.places, key=lambda p: p.number)
     added = duplicates = spread = apart = 0
+    neighbors: ByDevice = {}
 
     def place_of(arrival: int) -> tuple[str, int]:
         place = places[bisect_right(places, arrival >> PIECE_BITS, key=lambda p: p.number) - 1]
@@ -146,6 +149,7 @@ def write_from(sorter: DaySorter, task: DayTask, progress: Progress, name: str =
                 log.add((source, row, why.CONFLICT, "device, time", words))
             added, duplicates = added + settled.added, duplicates + settled.duplicates
             spread, apart = spread + settled.spread, apart + share_readings(settled.table)[1]
+            add_neighbors(neighbors, settled.neighbors)
             if writing is not None:
                 writing.result()
             writing = pool.submit(writer.add, settled.table)
@@ -154,7 +158,7 @@ def write_from(sorter: DaySorter, task: DayTask, progress: Progress, name: str =
         if writing is not None:
             writing.result()
     log.flush()
-    return DayWritten(str(writer.file), writer.close(), added, duplicates, spread, 0, str(log.file), apart)
+    return DayWritten(str(writer.file), writer.close(), added, duplicates, spread, 0, str(log.file), apart, neighbors)
 
 
 def _settled(lake: Lake, chunk: pa.Table, parts: Sequence[Part]) -> Settled:
@@ -165,7 +169,8 @@ def _settled(lake: Lake, chunk: pa.Table, parts: Sequence[Part]) -> Settled:
     theirs = [p for p in parts if p.may_hold(names)]
     near = [p for p in theirs if p.first_ms <= last_ms and p.last_ms >= first_ms]
     settled = settle(chunk, rows_held(lake, near, names, first_ms))
-    if theirs and (settled.spread or settled.conflicts.num_rows):
-        # Whether a clock is coarse is decided from all rows of the device's day.
+    doubt = any(found.in_doubt for found in settled.neighbors.values())
+    if theirs and (settled.spread or settled.conflicts.num_rows or doubt):
+        # Whether a clock is coarse, and whether rows are of two GPUs, is decided from all rows of the device's day.
         settled = settle(chunk, rows_held(lake, theirs, names))
     return settled

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.errors import LakeError
 from gpuledger.lake.batch import board_of
+from gpuledger.lake.host_names import ByDevice, add_neighbors, neighbors_of
 from gpuledger.lake.jobs.store import read_claims, read_manifest
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import FIRST, first_of, open_part
@@ -53,12 +54,15 @@ class DayTask(msgspec.Struct, frozen=True):
 
 
 class DayDone(msgspec.Struct, frozen=True):
-    """How many samples were posted, how many the day's lines now stand for, and how jobs were joined."""
+    """How many samples were posted, how many the day's lines now stand for, and how jobs were joined. `neighbors`: of
+    devices whose rows name several hosts.
+    """
 
     day: str
     posted: int
     samples: int
     joined: JoinCounts | None = None
+    neighbors: ByDevice = {}
 
 
 def post_day(task: DayTask, progress: Progress) -> DayDone:
@@ -72,16 +76,16 @@ def post_day(task: DayTask, progress: Progress) -> DayDone:
         groups, noted = list(_groups_with(file, stale)), steady_groups(file)
         size = -(-len(groups) // task.pieces)
         groups = groups[task.piece * size : (task.piece + 1) * size]
-        posted, some, joined = 0, list[Posted](), list[JoinCounts]()
+        posted, some, joined, neighbors = 0, list[Posted](), list[JoinCounts](), ByDevice()
         holdings = _holdings(ledger.lake, task.day, file) if task.jobs else None
         without = unrecorded(_said(file)) if stale is None else frozenset[str]()
         with DayWriter(ledger, task.day, task.generation, task.piece, without) as writer:
             for name, empty in empty_tables().items():
                 writer.add(name, empty)
             for group in groups:
-                made, counts = _post_group(
-                    file, group, noted[group] if noted else None, task.limits, stale, edges, holdings
-                )
+                steady = noted[group] if noted else None
+                made, counts = _post_group(file, group, steady, task.limits, stale, edges, holdings)
+                add_neighbors(neighbors, _neighbors(file, group, steady, stale))
                 joined += [] if counts is None else [counts]
                 posted += made.samples
                 progress("post", made.samples)
@@ -97,7 +101,17 @@ def post_day(task: DayTask, progress: Progress) -> DayDone:
     if holdings:
         unclear, missed, unindexed = holdings.unclear, holdings.missed, holdings.unindexed
         odd = JoinCounts(hosts_unclear=unclear, missed=missed, hosts_unindexed=unindexed)
-    return DayDone(task.day, posted, writer.samples, added([*joined, odd]) if task.jobs else None)
+    return DayDone(task.day, posted, writer.samples, added([*joined, odd]) if task.jobs else None, neighbors)
+
+
+def _neighbors(file: pq.ParquetFile, group: int, noted: SteadyGroup | None, stale: set[str] | None) -> ByDevice:
+    """The neighbors of devices of a row group whose rows name several hosts; most parts note that there are none."""
+    spoken = _spoken(file, group)[0]
+    if "host" not in spoken or (noted is not None and "host" in noted.values):
+        return {}
+    columns = [c for c in spoken if c in (schema.TIME, *schema.DEVICE, "host", "fb_used_bytes")]
+    table = file.read_row_group(group, columns=columns, use_threads=False)
+    return neighbors_of(table if stale is None else _only(table, stale))
 
 
 def _holdings(lake: Lake, day: str, file: pq.ParquetFile) -> Holdings:

@@ -11,6 +11,7 @@ from gpuledger.arguments import takes
 from gpuledger.catalog.thresholds import Thresholds
 from gpuledger.lake.engines.choosing import in_use
 from gpuledger.lake.engines.engine import Engine, everywhere
+from gpuledger.lake.host_names import ByDevice, add_neighbors, refuse_two
 from gpuledger.lake.jobs.store import read_manifest
 from gpuledger.lake.layout import AnyLake, Lake, lake_of
 from gpuledger.lake.parts import merge_day
@@ -61,7 +62,10 @@ def post_lake(
         engine = in_use(processes)
         wanted = engine.at_once(rows, ROWS_WORTH_PROCESSES)
         left: dict[str, list[DayDone | None]] = {}
+        neighbors: ByDevice = {}
         for done in _run([task for task, _, _ in ready.values()], engine, wanted, progress, left):
+            add_neighbors(neighbors, done.neighbors)
+            refuse_two([neighbors], imported=True)
             task, posted, rows = ready[done.day]
             pieces = left[done.day]
             # Fewer samples than rows: some contradict each other, or are parts of one.
@@ -139,7 +143,10 @@ def _run(
         if None not in parts:
             whole = [p for p in parts if p is not None]
             joined = added(p.joined for p in whole) if any(p.joined for p in whole) else None
-            yield DayDone(done.day, sum(p.posted for p in whole), sum(p.samples for p in whole), joined)
+            neighbors: ByDevice = {}
+            for p in whole:
+                add_neighbors(neighbors, p.neighbors)
+            yield DayDone(done.day, sum(p.posted for p in whole), sum(p.samples for p in whole), joined, neighbors)
 
 
 def _posted(pieces: list[DayTask], engine: Engine, several: int, progress: Progress) -> Iterator[DayDone]:

@@ -30,6 +30,7 @@ from gpuledger.lake.by_day import (
     take_by_day,
 )
 from gpuledger.lake.engines.engine import everywhere
+from gpuledger.lake.host_names import ByDevice, add_neighbors, neighbors_of, refuse_two
 from gpuledger.lake.importing import Import, ImportResult
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import first_of
@@ -77,13 +78,14 @@ Firsts = dict[int, dict[str, Edge]]
 
 class SharePosted(msgspec.Struct, frozen=True):
     """By day how many samples lines stand for, and how many rows contradict each other; rows that came twice; instants
-    at which rows of a shared GPU had different readings.
+    at which rows of a shared GPU had different readings; the neighbors of devices whose rows name several hosts.
     """
 
     samples: dict[int, int]
     conflicts: dict[int, int]
     duplicates: int
     apart: int
+    neighbors: ByDevice
 
 
 class GroupPosted(Finished, frozen=True, kw_only=True):
@@ -128,6 +130,7 @@ def post_files(
         firsts = {day: firsts for group in early for day, firsts in group.firsts.items()}
         late = _posted(job, limits, left, firsts, left_out, job.at_once(rows)) if left else []
         done = [*(group.posted for group in early), *late]
+        refuse_two(posted.neighbors for posted in done)
         days = sorted({*left, *(day for group in early for day in group.posted.samples)})
         with lake.locked():
             lake.commit([])
@@ -184,7 +187,7 @@ def post_group(task: GroupTask, progress: Progress) -> GroupPosted:
 
     taken, finished = take_by_day(task.pieces, task.days, task.handing, sorter, taker, folder, finish)
     asked = {day: firsts[day] for day in task.firsts_of if day in firsts}
-    posted = SharePosted(samples, poster.conflicts, poster.duplicates, poster.apart)
+    posted = SharePosted(samples, poster.conflicts, poster.duplicates, poster.apart, poster.neighbors)
     return GroupPosted(taken=taken, finished=finished, handed=sorter.hand_over(), posted=posted, firsts=asked)
 
 
@@ -217,11 +220,13 @@ class _Poster:
         self._limits, self._pods, self._progress = task.limits, "pods" not in task.left_out, progress
         self.conflicts: dict[int, int] = defaultdict(int)
         self.duplicates = self.apart = 0
+        self.neighbors: ByDevice = {}
 
     def post(self, writer: DayWriter, day: int, table: pa.Table, edges: dict[str, Edge]) -> dict[str, Edge]:
         """Post rows of whole devices on a day; the first sample of each of them."""
         rows = drop_repeats(table)
         self.duplicates += table.num_rows - rows.num_rows
+        add_neighbors(self.neighbors, neighbors_of(rows))
         kept, left_out, apart = without_conflicts(rows)
         self.conflicts[day] += left_out
         self.apart += apart
@@ -268,7 +273,7 @@ def _post_share(sorter: DaySorter, task: ShareTask, progress: Progress) -> Share
                 known = edges if later == day + 1 else task.firsts.get(day + 1, {})
                 edges, later = poster.post(writers[day], day, table, known), day
     samples = {day: writer.samples for day, writer in writers.items()}
-    return SharePosted(samples, poster.conflicts, poster.duplicates, poster.apart)
+    return SharePosted(samples, poster.conflicts, poster.duplicates, poster.apart, poster.neighbors)
 
 
 def _commit(lake: Lake, limits: Thresholds, early: Sequence[SharePosted], late: Sequence[SharePosted]) -> None:

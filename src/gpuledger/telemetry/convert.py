@@ -290,8 +290,12 @@ def _device_name(uuid: str | None, host: str | None, notes: list[str]) -> str | 
             " two hosts would count as one; add --host NAME, or a column with the host or the UUID"
         )
         return uuid
-    # No slash: it sets a MIG instance apart from its board.
-    return f"{host.replace('/', '_')}:{uuid if bus else f'gpu{index}'}"
+    return f"{device_prefix(host)}:{uuid if bus else f'gpu{index}'}"
+
+
+def device_prefix(host: str) -> str:
+    """How devices without a UUID begin. No slash: it sets a MIG instance apart from its board."""
+    return host.replace("/", "_")
 
 
 def _mig_profile(profiles: pa.DictionaryArray, models: pa.DictionaryArray | None, notes: list[str]) -> Parsed:

@@ -159,6 +159,15 @@ class DaySorter:
         """The columns that some row has filled."""
         return self._any
 
+    def labels_met(self, *names: str) -> set[tuple[str | None, ...]]:
+        """Some labels of all rows so far: the different sets of them."""
+        found: set[tuple[str | None, ...]] = set()
+        for note in (*self._notes, self._series.note()):
+            texts = [[*note.texts.get(name, ()), None] for name in names]  # a row without one has code -1
+            codes = zip(*(note.codes[name] for name in names), strict=True)
+            found |= {tuple(words[code] for words, code in zip(texts, row, strict=True)) for row in codes}
+        return found
+
     def chunks(self, day: int) -> Iterator[pa.Table]:
         """One day as tables of whole boards in order, each about CHUNK_ROWS long. Let go of one before the next: they
         are large.

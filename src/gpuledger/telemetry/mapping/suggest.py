@@ -28,6 +28,7 @@ _NUMBERED = re.compile(
 )
 _A_UUID = re.compile(r"(GPU|MIG)-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _A_MASK = re.compile(r"0[xX][0-9a-fA-F]{1,16}")
+_A_FRACTION = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 _CELL_UNIT = re.compile(r"[+-]?[\d.]+\s*([^\s\d.+-]\S{0,15})")
 # Layouts of dates that mean one instant, and no other.
 _LAYOUTS = ("%d.%m.%Y %H:%M:%S", "%d.%m.%Y %H:%M", "%Y/%m/%d %H:%M:%S.%f", "%Y/%m/%d %H:%M:%S", "%Y/%m/%d %H:%M")
@@ -65,6 +66,8 @@ def suggest(source: str, cell: str = "") -> Suggestion | None:
     header = header_unit(source)
     words = [w.lower() for w in _WORDS.findall(header.name if header else source)]
     column = _by_cell(cell.strip()) or _known_labels().get(_folded(source)) or _by_words(set(words))
+    if column in schema.labels() and _A_FRACTION.fullmatch(cell.strip()):
+        return None  # no GPU, host or owner is called 540.0
     if not column or column in schema.labels():
         return Suggestion(source, column) if column else None
     if not units_of(column):

@@ -1,7 +1,7 @@
 """Which command writes what a tool printed for people to read, so that it can be imported?
 
-Screens, reports and tables in blanks are saved often. They are not samples over time; the command that writes those is
-named instead of the columns that they lack. So is the way out of JSON that no source knows.
+Screens, reports, tables in blanks and sums of whole runs are saved often. They are not samples over time; the command
+that writes those is named instead of the columns that they lack. So is the way out of JSON that no source knows.
 """
 
 from __future__ import annotations
@@ -48,6 +48,13 @@ _PRINTED = (
         ),
     ),
     (re.compile(rb"\|\s+AMD-SMI \d"), _screen("the screen of amd-smi", _AMD)),
+    (
+        re.compile(
+            rb"(?i)\A[^\r\n]*\b(codecarbon_version|emissions_rate)\b"
+            rb"|\A(?=[^\r\n]*\bduration\b)(?=[^\r\n]*\bemissions\b)[^\r\n]*\benergy_consumed\b"
+        ),
+        _screen("the emissions file of CodeCarbon, whose rows are runs of all GPUs together", _QUERY),
+    ),
 )
 
 

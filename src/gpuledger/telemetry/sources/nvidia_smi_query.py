@@ -6,18 +6,19 @@ Cells carry their unit unless nounits was asked for, and what a GPU does not rep
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
 from gpuledger.errors import FileFault
 from gpuledger.telemetry.blocks import utf8_blocks
+from gpuledger.telemetry.one_gpu import READINGS, why_several
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
 from gpuledger.telemetry.sources.csv_file import SHOWN_CHARS
 from gpuledger.telemetry.tool_logs import layout, read, without_asking
@@ -28,9 +29,20 @@ _MARKS = re.compile(r"(utilization\.(gpu|memory)|power\.draw|memory\.(used|free|
 _PLAIN_MARKS = frozenset({"pci.bus_id", "temperature.gpu", "temperature.memory", "driver_version", "pstate"})
 _STAMP = re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3},")
 _UNIT = re.compile(r" \[([^\]]+)\]$")
-_APART_S = 0.5  # lines of one round follow each other much faster
+_HOST = "hostname"
+_VENDOR = "NVIDIA "  # drivers from 470 on print it before a model
+_NEARLY = 0.1  # of the total memory: a driver may keep a little more of it to itself than the one before
+# What a GPU keeps; two values are two GPUs, or a board that was replaced.
+_NEVER_CHANGING = frozenset({
+    "name", "gpu_name", "memory.total", "serial", "gpu_serial", "pci.bus_id", "gpu_bus_id", "pci.device_id",
+    "pci.sub_device_id",
+})  # fmt: skip
+_NAME_GPUS = (
+    "query index or uuid too: --query-gpu=uuid,...; for this file, add a column 'index' with the GPU of each row"
+)
 _NO_GPUS = "No devices were found"
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,64}")
+_MEMORY = re.compile(r"(\d+) MiB")
 _SILENT = r"^(\[.*\]|N/A|ERR!)$"
 # Only headers have these.
 _HEADER_MARKS = (b"timestamp", b"[%]", b"[W]", b"[MiB]", b"[MHz]")
@@ -85,21 +97,135 @@ class NvidiaSmiQuery:
 
 def _only_gpu(path: Path, names: list[str]) -> None:
     """Refuse a file that may hold several GPUs: its lines do not follow each other as those of one GPU do."""
-    hint = "query index or uuid too: --query-gpu=uuid,..."
     if "timestamp" not in names:
-        raise FileFault(path, "its columns do not say which GPU a row is of", hint=hint)
-    stamps = (cell for batch in _batches(path, names, ["timestamp"], (), []) for cell in batch.column(0).to_pylist())
-    least, most, before = float("inf"), 0.0, None
-    for at in stamps:
-        if not isinstance(at, dt.datetime):
-            raise FileFault(path, f"it does not say which GPU a row is of, nor when it was read ({at!r})", hint=hint)
-        if before is not None:
-            step = (at - before).total_seconds()
-            least, most = min(least, step), max(most, step)
-        before = at
-    if least <= 0 or least < min(_APART_S, most / 2):
-        why = "its columns do not say which GPU a row is of, and its times may be those of several"
-        raise FileFault(path, why, hint=hint)
+        raise FileFault(path, "its columns do not say which GPU a row is of", hint=_NAME_GPUS)
+    wanted = ["timestamp", *(name for name in (*READINGS, _HOST) if name in names)]
+    before: dict[str, np.ndarray] = {}
+    for batch in _batches(path, names, wanted, (_HOST,), []):
+        at = batch.column(0)
+        if not pa.types.is_timestamp(at.type):
+            cell = at[0].as_py()
+            raise FileFault(
+                path, f"it does not say which GPU a row is of, nor when it was read ({cell!r})", hint=_NAME_GPUS
+            )
+        at_us = at.cast(pa.int64()).to_numpy()
+        readings = {name: _numbers(batch.column(name)) for name in wanted if name in READINGS}
+        for host, rows in _by_host(batch):
+            mine = np.concatenate((before.get(host, at_us[:0]), at_us[rows]))
+            before[host] = mine[-1:]
+            if len(mine) > 1 and (why := why_several(mine, {n: v[rows] for n, v in readings.items()})):
+                raise FileFault(path, f"its columns do not say which GPU a row is of, and {why}", hint=_NAME_GPUS)
+
+
+def _by_host(batch: pa.RecordBatch) -> Iterator[tuple[str, np.ndarray | slice]]:
+    """The rows of each host that they name; GPU 0 of another host is another GPU."""
+    if _HOST not in batch.schema.names:
+        yield "", slice(None)
+        return
+    coded = batch.column(_HOST)
+    codes = coded.indices.to_numpy(zero_copy_only=False)
+    for code in np.unique(codes).tolist():
+        yield coded.dictionary[code].as_py(), np.flatnonzero(codes == code)
+
+
+def _numbers(cells: pa.Array) -> np.ndarray:
+    """Readings as numbers, NaN where a cell holds none."""
+    values = pc.if_else(pc.match_substring_regex(cells, r"^-?\d+(\.\d+)?$"), cells, None).cast(pa.float64())
+    found: np.ndarray = values.to_numpy(zero_copy_only=False)
+    return found
+
+
+class _Steady:
+    """What a GPU without a UUID never changes along a log: its model, its memory, its serial number.
+
+    `key`: the columns that name the GPU as far as they go.
+    """
+
+    def __init__(self, path: Path, names: list[str]) -> None:
+        named = bool({"uuid", "gpu_uuid"} & set(names))
+        key = next((name for name in ("index", "pci.bus_id") if name in names), None)
+        self.columns = [] if named else [n for n in names if _UNIT.sub("", n) in _NEVER_CHANGING]
+        self.key = [name for name in (_HOST, key) if name in names]
+        self._path, self._known = path, dict[tuple[str, ...], str]()
+
+    def look(self, table: pa.Table) -> None:
+        """A fault where a GPU has two values of one of these."""
+        if not self.columns or not table.num_rows:
+            return
+        first = {name: table[name][0].as_py() for name in self.columns}
+        alike = {name: word for name, word in first.items() if pc.all(pc.equal(table[name], word)).as_py()}
+        names = [*self.key, *(name for name in self.columns if name not in {*alike, *self.key})]
+        rows = table.select(names).group_by(names, use_threads=False).aggregate([]).to_pylist() if names else [{}]
+        for row in rows:
+            cells = {name: word.strip() for name, word in (alike | row).items()}
+            gpu = [cells[name] for name in self.key]
+            for name in self.columns:
+                word = cells[name]
+                known = word if re.match(_SILENT, word) or not word else self._known.setdefault((name, *gpu), word)
+                if not _same(word, known):
+                    self._refuse(name, gpu, known, word)
+
+    def _refuse(self, name: str, gpu: list[str], known: str, word: str) -> None:
+        which = f"its GPU {' of '.join(reversed(gpu))}".rstrip()
+        raise FileFault(
+            self._path,
+            f"{which} has two values of {name!r}, {known!r} and {word!r}, and no UUID: two GPUs or the logs of two"
+            " hosts, or one GPU that was replaced by another",
+            hint="one file for each host, imported by itself with its --host; or query uuid too: --query-gpu=uuid,..."
+            if gpu
+            else _NAME_GPUS,
+        )
+
+
+def _same(word: str, known: str) -> bool:
+    """Whether two cells name one thing, as drivers of several versions write it."""
+    if word.removeprefix(_VENDOR) == known.removeprefix(_VENDOR):
+        return True
+    one, other = _MEMORY.fullmatch(word), _MEMORY.fullmatch(known)
+    return bool(one and other and abs(float(one[1]) - float(other[1])) <= _NEARLY * float(one[1]))
+
+
+class _Logs:
+    """Whether a log is several, one after the other, whose times go back: then index 0 may be of two hosts."""
+
+    def __init__(self, path: Path, names: list[str]) -> None:
+        known = {"uuid", "gpu_uuid", _HOST} & set(names)
+        self.columns = ["timestamp"] if "timestamp" in names and not known else []
+        self._path, self._place = path, names.index("timestamp") if self.columns else 0
+        self._last = ""
+
+    def look(self, table: pa.Table, block: bytes, header: bytes, before: int) -> None:
+        """A fault where the header comes again and time goes back there. `before`: the lines before the block."""
+        if not self.columns or not table.num_rows:
+            return
+        last, times = self._last, table["timestamp"]
+        self._last = times[-1].as_py().strip()
+        if block.count(header) <= (not before):
+            return
+        times = pc.utf8_trim_whitespace(times)
+        if times[0].as_py() >= last and not pc.any(pc.less(times[1:], times[:-1])).as_py():
+            return
+        again = False
+        for number, line in enumerate(block.splitlines(keepends=True), before + 1):
+            if line == header:
+                again = number > 1
+            elif at := self._time(line):
+                if again and at < last:
+                    self._refuse(number - 1, last, at)
+                again, last = False, at
+
+    def _time(self, line: bytes) -> str:
+        cells = line.split(b",")
+        return cells[self._place].strip().decode(errors="replace") if len(cells) > self._place else ""
+
+    def _refuse(self, line: int, last: str, at: str) -> None:
+        raise FileFault(
+            self._path,
+            f"its header comes again at line {line}, and time goes back there from {last} to {at}: the logs of two"
+            " hosts, whose GPUs of one index would count as one, or logs of one host out of order or over a change of"
+            " the clock",
+            hint="import the log of each host by itself, with its --host; those of one host in the order of time",
+        )
 
 
 def _batches(
@@ -111,7 +237,8 @@ def _batches(
         wrong.append((before + row.number, (row.text or "")[:SHOWN_CHARS]))
         return "skip"
 
-    types = dict.fromkeys(names, pa.string())
+    types, steady, logs = dict.fromkeys(names, pa.string()), _Steady(path, names), _Logs(path, names)
+    read_too = [*logs.columns, *(steady.key if steady.columns else []), *steady.columns]
     try:
         header, lines = b"", 0
         for whole in utf8_blocks(path):
@@ -119,8 +246,8 @@ def _batches(
             block = whole.replace(header, b"")  # it comes again where a shell repeats the query
             if any(mark in block for mark in _HEADER_MARKS):
                 _refuse_other_header(path, whole, header, lines)
-            lines += whole.count(b"\n")
             if not block.strip():
+                lines += whole.count(b"\n")
                 continue
             known_wrong = len(wrong)
             table = pacsv.read_csv(
@@ -130,11 +257,14 @@ def _batches(
                 ),
                 parse_options=pacsv.ParseOptions(quote_char=False, invalid_row_handler=on_wrong_row),
                 convert_options=pacsv.ConvertOptions(
-                    include_columns=columns, column_types=types,
+                    include_columns=list(dict.fromkeys([*columns, *read_too])), column_types=types,
                     strings_can_be_null=False,
                 ),
             )  # fmt: skip
             before += table.num_rows + len(wrong) - known_wrong
+            steady.look(table)
+            logs.look(table, whole, header, lines)
+            lines += whole.count(b"\n")
             yield from (_clean(batch, columns, labels) for batch in table.combine_chunks().to_batches())
     except (pa.ArrowException, UnicodeDecodeError) as error:
         raise FileFault(path, f"cannot be read: {error}", hint="open the file at that row") from error

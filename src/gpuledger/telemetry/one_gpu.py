@@ -1,0 +1,145 @@
+"""Are the rows of a log that does not name its GPUs those of one GPU?
+
+Several GPUs are read one after the other, so their lines take turns: they come in rounds, or unevenly spaced in the
+same way again and again, or a reading that is slow to change jumps at every line and is back a round later. One GPU may
+be read as often as each 10 ms, with pauses, and its memory may change with its jobs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+_MOST = 16  # GPUs of a host
+_ROUND_BELOW_US = 500_000  # lines of one round follow each other much faster
+_ROWS_IN_ROUNDS = 0.4  # rows in runs of one length, of those that chance makes at most 0.3
+_RESTARTS = 0.02  # of the lines of one GPU: a log that is started again may begin just after the last line
+_PAUSE = 3  # how many times as long as those within a round the steps between rounds are
+_UNEVEN, _SAME, _LOOKED_AT, _REPEATS = 0.25, 0.9, 1024, 10
+_NEIGHBORS = 20
+_FEWEST_ROWS = 6
+_FAST_US = 150_000
+_SILENT = -1e12
+_HALF = 0.5
+
+
+class _Sign(NamedTuple):
+    """A reading that takes turns: neighbors lie `apart` in more than a share of cases, rows a round apart in fewer."""
+
+    column: str
+    apart: float
+    more_than: float
+    less_than: float
+    in_words: str
+
+
+_SIGNS = (
+    _Sign("memory.used [MiB]", 1024, _HALF, 0.25, "memory in use jumps by over 1 GiB"),
+    _Sign("memory.free [MiB]", 1024, _HALF, 0.25, "free memory jumps by over 1 GiB"),
+    _Sign("memory.used [MiB]", 64, 0.9, 0.05, "memory in use jumps by over 64 MiB"),
+    _Sign("memory.free [MiB]", 64, 0.9, 0.05, "free memory jumps by over 64 MiB"),
+    _Sign("temperature.gpu", 3, 0.9, 0.05, "the temperature jumps by over 3 °C"),
+)
+# What no GPU does again and again within a few tenths of a second: utilization is a mean over at least a sixth of one.
+_FAST_SIGNS = (
+    _Sign("utilization.gpu [%]", 20, 0.9, 0.05, "utilization jumps by over 20 points"),
+    _Sign("memory.used [MiB]", 1024, 0.06, 0.01, "memory in use jumps by over 1 GiB"),
+)
+READINGS = tuple(dict.fromkeys(sign.column for sign in (*_SIGNS, *_FAST_SIGNS)))
+
+
+def why_several(at_us: np.ndarray, readings: Mapping[str, np.ndarray]) -> str:
+    """Both ways to see rows, in the order of the file, that may be of several GPUs; empty where they are of one.
+
+    `readings`: some of `READINGS`, NaN where a row has none.
+    """
+    steps = np.diff(at_us)
+    return (_by_times(steps) or _by_readings(steps, readings)) if len(steps) else ""
+
+
+def _by_times(steps: np.ndarray) -> str:
+    if (same := steps == 0).any():
+        return f"{int(same.sum()) + 1:,} lines share a time: several GPUs in one round, or one GPU read twice"
+    if (steps < 0).any():
+        return "its times go back: the logs of several GPUs or hosts, or of one whose clock was set back"
+    usual = float(np.median(steps))
+    close = steps < min(_ROUND_BELOW_US, usual / 2)
+    if usual >= _ROUND_BELOW_US and close.mean() > _RESTARTS:
+        count = f"{int(close.sum()):,} lines are within half a second of the one before"
+        return f"{count}: several GPUs, or one that two programs logged"
+    if size := _rounds(steps):
+        return f"its lines come in rounds of {size}: {size} GPUs, or one that was read in bursts"
+    if size := _uneven(steps):
+        return f"its lines are unevenly spaced, the same way every {size} lines: {size} GPUs, or one read unevenly"
+    return ""
+
+
+def _by_readings(steps: np.ndarray, readings: Mapping[str, np.ndarray]) -> str:
+    fast = np.median(steps) < _FAST_US
+    for sign in (*_SIGNS, *_FAST_SIGNS) if fast else _SIGNS:
+        if sign.column in readings and (size := _turns(readings[sign.column], sign)):
+            return (
+                f"{sign.in_words} from line to line and is back {size} lines later: {size} GPUs taking turns, or one"
+                " whose work changes as fast as it was read"
+            )
+    return ""
+
+
+def _rounds(steps: np.ndarray) -> int:
+    """How many lines a round has, where most rows are in rounds of one size; else 0."""
+    least, most, rows = int(steps.min()), int(steps.max()), len(steps) + 1
+    limit = min(_ROUND_BELOW_US, most)
+    if least >= limit or least >= most / 2:
+        return 0
+    needed = _ROWS_IN_ROUNDS + 1 / rows**0.5  # chance makes more of few rows
+    longest = least
+    while longest < limit:
+        between = steps > longest
+        starts = np.flatnonzero(between) + 1
+        sizes = np.bincount(np.diff(np.concatenate(([0], starts, [rows]))), minlength=_MOST + 1)[: _MOST + 1]
+        within = sizes * np.arange(_MOST + 1)
+        within[:2] = 0
+        best = int(within.argmax())
+        clear = np.median(steps[between]) >= _PAUSE * np.median(steps[~between])
+        if clear and sizes[best] > 1 and within[best] >= needed * rows:
+            return best
+        longest = min(2 * longest, limit) if longest < limit // 2 else limit
+    return 0
+
+
+def _turns(values: np.ndarray, sign: _Sign) -> int:
+    """After how many lines a reading is back that jumps from line to line; 0 where it does not."""
+    known = np.nan_to_num(values, nan=_SILENT)
+    rows = len(known)
+    apart = _share_apart(known, 1, sign.apart)
+    few = rows <= _NEIGHBORS  # then only turns without one exception, and of what no GPU does by itself
+    if rows < _FEWEST_ROWS or not apart > sign.more_than or (few and (apart < 1 or sign.more_than != _HALF)):
+        return 0
+    for size in range(2, min(_MOST, rows // 3) + 1):
+        back = _share_apart(known, size, sign.apart)
+        if back == 0 or (not few and back < sign.less_than):
+            return size
+    return 0
+
+
+def _share_apart(values: np.ndarray, lines: int, apart: float) -> float:
+    return float((np.abs(values[lines:] - values[:-lines]) > apart).mean())
+
+
+def _uneven(steps: np.ndarray) -> int:
+    """After how many lines the spacing of lines repeats, in most of the log; 0 where it is even or without order."""
+    parts = [steps[start : start + _LOOKED_AT] for start in range(0, len(steps), _LOOKED_AT)]
+    found = [_uneven_here(part) for part in parts if len(part) >= 2 * _REPEATS]
+    return max(found) if 2 * sum(size > 0 for size in found) > len(found) else 0
+
+
+def _uneven_here(steps: np.ndarray) -> int:
+    for size in range(2, min(_MOST, len(steps) // _REPEATS) + 1):
+        rounds = steps[: len(steps) // size * size].reshape(-1, size)
+        usual = np.median(rounds, axis=0)
+        spread = float(np.ptp(usual))
+        if spread >= _UNEVEN * usual.mean() and (np.abs(rounds - usual) < spread / 2).mean() >= _SAME:
+            return size
+    return 0

@@ -1,0 +1,166 @@
+"""Is a log that names no GPU, or only an index, read as one GPU only where it is one?"""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+import gpuledger
+from gpuledger.errors import FileFault
+
+A100, L4 = "NVIDIA A100-SXM4-80GB", "NVIDIA L4"
+HEADER = "timestamp, name, utilization.gpu [%], memory.used [MiB], power.draw [W]"
+WITH_INDEX = HEADER.replace("timestamp, ", "timestamp, index, ")
+DAY_MS = 86_400_000
+
+
+def stamp(ms: float) -> str:
+    at = dt.datetime(2026, 3, 1, 10) + dt.timedelta(milliseconds=round(ms))
+    return f"{at:%Y/%m/%d %H:%M:%S}.{at.microsecond // 1000:03d}"
+
+
+def line(ms: float, used: int = 60_000, *, name: str = A100, util: int | None = None, index: str = "") -> str:
+    busy = 95 if used > 1_000 else 0
+    return f"{stamp(ms)}, {index}{name}, {busy if util is None else util} %, {used} MiB, 100.0 W"
+
+
+def rounds(
+    count: int, steps_ms: Sequence[int], used: Sequence[int], *, pause_ms: int = 0, name: str = A100
+) -> list[str]:
+    """Lines of several GPUs one after the other; `pause_ms`: once, in the middle. The last of a round is `name`."""
+    out, at = [], 0
+    for number in range(count):
+        for place, (step, mib) in enumerate(zip(steps_ms, used, strict=True)):
+            out.append(line(at, mib, name=name if place == len(used) - 1 else A100))
+            at += step
+        at += pause_ms if number == count // 2 else 0
+    return out
+
+
+def apart(count: int, steps: object) -> list[str]:
+    """Lines of one GPU, each a step in milliseconds after the one before."""
+    out, at = [], 0.0
+    for _ in range(count):
+        out.append(line(at))
+        at += steps()  # type: ignore[operator]
+    return out
+
+
+def seconds(first_ms: int, used: int = 60_000, name: str = A100) -> list[str]:
+    """A minute of one GPU."""
+    return [line(first_ms + 1_000 * n, used, name=name) for n in range(60)]
+
+
+def read(tmp_path: Path, lines: Sequence[str], header: str = HEADER) -> list[str]:
+    """The GPUs of the lake that the log makes."""
+    file = tmp_path / "log.csv"
+    file.write_text("\n".join([header, *lines, ""]))
+    lake = gpuledger.open(tmp_path / "lake")
+    lake.ingest(file, host="n1")
+    return sorted(set(lake.samples().df()["gpu_uuid"]))
+
+
+SEVERAL = {
+    "each 10 ms, one idle": rounds(400, (25, 35), (60_000, 3)),
+    "evenly spaced": rounds(400, (25, 25), (60_000, 3)),
+    "with a pause": rounds(400, (25, 35), (60_000, 3), pause_ms=60_000),
+    "of two models": rounds(400, (25, 35), (60_000, 3), name=L4),
+    "of two models, equally busy": rounds(400, (25, 25), (60_000, 60_000), name=L4),
+    "equally busy": rounds(400, (25, 35), (60_000, 60_000)),
+    "each second, equally busy": rounds(60, (5, 995), (60_000, 60_000)),
+    "each second, one fell off": [*rounds(60, (3, 3, 994), (9, 9, 9)), *rounds(60, (3, 997), (9, 9))][:180],
+    "four, one of them busy": rounds(100, (12, 12, 12, 14), (60_000, 3, 3, 3)),
+    "eight": rounds(50, (3, 3, 3, 3, 3, 3, 3, 979), (60_000,) * 8),
+    "two programs, one file": rounds(100, (2_300, 2_700), (60_000, 3)),
+    "ten lines": rounds(5, (25, 35), (60_000, 3)),
+    "two logs of one day": [*(line(1_000 * n) for n in range(50)), *(line(1_000 * n + 300, 3) for n in range(50))],
+}
+
+
+@pytest.mark.parametrize("lines", SEVERAL.values(), ids=SEVERAL)
+def test_several_gpus_are_never_one(tmp_path: Path, lines: list[str]) -> None:
+    with pytest.raises(FileFault) as refused:
+        read(tmp_path, lines)
+    assert re.search(r"GPUs.*, or (the |of )?one", refused.value.message)  # both ways to see it
+    assert "query index or uuid too" in refused.value.hint
+    assert not (tmp_path / "lake").exists()
+
+
+CHANCE = random.Random(7)
+ONE = {
+    "each 10 ms": apart(500, lambda: 10),
+    "each 10 ms, jitter": [line(10 * n + CHANCE.uniform(0, 6)) for n in range(500)],
+    "uneven": apart(800, lambda: CHANCE.uniform(10, 40)),
+    "mostly fast": apart(900, lambda: 10 + CHANCE.expovariate(1 / 15)),
+    "pauses": apart(1_000, lambda: 10 + (10_000 if CHANCE.random() < 0.005 else 0)),
+    "each second": apart(200, lambda: 1_000),
+    "jobs come and go": [line(1_000 * n, 60_000 if n // 25 % 2 else 3) for n in range(600)],
+    "short jobs": [line(1_000 * n, 60_000 if n // 5 % 2 else 3) for n in range(600)],
+    "memory grows": [line(1_000 * n, min(80_000, 120 * n)) for n in range(600)],
+    "memory never the same": [line(1_000 * n, CHANCE.randrange(80_000)) for n in range(600)],
+    "busy every other second": [line(1_000 * n, util=95 * (n % 2)) for n in range(100)],
+    "two lines": [line(0), line(1_000)],
+    "two days": [*seconds(0), HEADER, *seconds(DAY_MS, used=3)],
+    "started again at once": [*seconds(0), HEADER, *seconds(59_200)],
+    "header each time": [text for n in range(50) for text in (line(1_000 * n), HEADER)][:-1],
+    "newer driver": [*seconds(0, name=A100.split()[1]), *seconds(DAY_MS)],
+}
+
+
+@pytest.mark.parametrize("lines", ONE.values(), ids=ONE)
+def test_one_gpu_is_read_however_it_was_logged(tmp_path: Path, lines: list[str]) -> None:
+    assert read(tmp_path, lines) == ["n1:gpu0"]
+
+
+def test_two_sizes_of_memory_are_two_gpus(tmp_path: Path) -> None:
+    header = "timestamp, name, memory.total [MiB], utilization.gpu [%]"
+    sizes = [f"{stamp(25 * n)}, {A100}, {81920 if n % 2 else 40960} MiB, 5 %" for n in range(50)]
+    with pytest.raises(FileFault, match=r"two values of 'memory\.total"):
+        read(tmp_path, sizes, header)
+    newer = [f"{stamp(1_000 * n)}, {A100}, {81920 if n < 20 else 81559} MiB, 5 %" for n in range(50)]
+    assert read(tmp_path, newer, header) == ["n1:gpu0"]
+
+
+def logged(first_ms: int, name: str, used: int, index: int = 0) -> list[str]:
+    return [line(first_ms + 1_000 * n, used, name=name, index=f"{index}, ") for n in range(50)]
+
+
+@pytest.mark.parametrize(
+    ("first_ms", "name", "words"),
+    [
+        (300, L4, "its GPU 0 has two values of 'name'"),
+        (300, A100, "header comes again at line 52, and time goes back"),
+        (DAY_MS, L4, "its GPU 0 has two values of 'name'"),
+        (-3_600_000, A100, "time goes back there from 2026/03/01 10:00:49.000 to 2026/03/01 09:00:00.000"),
+    ],
+    ids=["two models", "one model", "two models, two days", "clock set back an hour"],
+)
+def test_the_logs_of_two_hosts_in_one_file(tmp_path: Path, first_ms: int, name: str, words: str) -> None:
+    lines = [*logged(0, A100, 60_000), WITH_INDEX, *logged(first_ms, name, 100)]
+    with pytest.raises(FileFault, match=words) as refused:
+        read(tmp_path, lines, WITH_INDEX)
+    assert "logs of two hosts" in refused.value.message
+    assert "--host" in refused.value.hint
+    assert not (tmp_path / "lake").exists()
+
+
+def test_the_logs_of_one_host_in_one_file(tmp_path: Path) -> None:
+    """Two days, and a shell that repeats the query of two GPUs."""
+    days = [*logged(0, A100, 60_000), WITH_INDEX, *logged(DAY_MS, A100, 100)]
+    assert read(tmp_path, days, WITH_INDEX) == ["n1:gpu0"]
+    pairs = zip(logged(0, A100, 60_000), logged(3, L4, 100, index=1), strict=True)
+    again = [text for pair in pairs for text in (*pair, WITH_INDEX)][:-1]
+    assert read(tmp_path, again, WITH_INDEX) == ["n1:gpu0", "n1:gpu1"]
+
+
+def test_host_names_in_the_log_keep_gpus_apart(tmp_path: Path) -> None:
+    header = "timestamp, hostname, name, utilization.gpu [%], memory.used [MiB]"
+    rows = [
+        f"{stamp(5_000 * n + 700 * h)}, h{h}, {(L4, A100)[h]}, 5 %, {60_000 * h} MiB" for n in range(60) for h in (0, 1)
+    ]
+    assert read(tmp_path, rows, header) == ["h0:gpu0", "h1:gpu0"]
