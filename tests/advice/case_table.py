@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from casebook import A10G, H100, MI300X, V100, case
 
-from gpuledger.advice.case import Case
+from gpuledger.advice.case import Case, Health, LongIdle
 
 STARVED = {"engine_ratio": 0.38, "tensor_ratio": 0.15, "dram_ratio": 0.10}
 WAITING = {"productive": 0.15, "stalled": 0.24, "underused": 0.61}
 RESTING = {"idle_held": 0.95, "underused": 0.03, "productive": 0.02}
+# Done for good after a day of work, with memory held or free; and nights without work.
+HELD = LongIdle(held_h=(638.0,), held_last_h=(638.0,), last_h=638.0)
+FREE = LongIdle(free_h=(672.0,), last_h=672.0)
+NIGHTS = LongIdle(held_h=(12.0,) * 28, last_h=8.0)
 _CASES: dict[str, tuple[Case, str]] = {
     "starved": (
         case("starved", signals=STARVED, demand={"pcie_rx_bytes_per_s": 2.5e8}, money=WAITING),
@@ -47,7 +51,7 @@ _CASES: dict[str, tuple[Case, str]] = {
             purpose="inference",
             busy_ratio=0.38,
         ),
-        "consolidation mps smaller-sku time-slicing",
+        "consolidation mps profile smaller-sku time-slicing",
     ),
     "underutilized, low memory, no counters": (
         case(
@@ -58,7 +62,7 @@ _CASES: dict[str, tuple[Case, str]] = {
             demand={"memory_max_ratio": 0.3, "memory_mean_ratio": 0.25},
             money={"productive": 0.5, "underused": 0.5},
         ),
-        "dali h2d-overlap larger-batch num-workers persistent-workers pin-memory prefetch profile spot",
+        "profile spot",
     ),
     "underutilized, much memory, no counters": (
         case(
@@ -68,7 +72,7 @@ _CASES: dict[str, tuple[Case, str]] = {
             phases={"underutilized": 0.9, "productive": 0.1},
             money={"productive": 0.5, "underused": 0.5},
         ),
-        "h2d-overlap profile spot",
+        "profile spot",
     ),
     "bouncing, no counters": (
         case(
@@ -77,8 +81,9 @@ _CASES: dict[str, tuple[Case, str]] = {
             signals={"util_ratio": 0.5},
             phases={"idle": 0.5, "compute_bound": 0.5},
             money={"productive": 0.5, "underused": 0.5},
+            gpus=1,
         ),
-        "dali h2d-overlap num-workers persistent-workers pin-memory prefetch spot",
+        "dali num-workers persistent-workers prefetch profile spot",
     ),
     "70 to 90 %, no counters": (
         case(
@@ -89,7 +94,7 @@ _CASES: dict[str, tuple[Case, str]] = {
             demand={"memory_max_ratio": 0.5, "memory_mean_ratio": 0.5},
             money={"productive": 0.8, "underused": 0.2},
         ),
-        "h2d-overlap larger-batch profile reserved spot",
+        "profile reserved spot",
     ),
     "steady and partial": (
         case(
@@ -97,7 +102,7 @@ _CASES: dict[str, tuple[Case, str]] = {
             signals={"engine_ratio": 0.95, "tensor_ratio": 0.2, "dram_ratio": 0.25},
             demand={"memory_max_ratio": 0.5, "memory_mean_ratio": 0.5, "tflops": 62.0, "dram_bytes_per_s": 3.9e11},
         ),
-        "larger-batch profile reserved smaller-sku spot torch-compile",
+        "larger-batch profile reserved spot torch-compile",
     ),
     "launch-bound": (
         case(
@@ -196,7 +201,7 @@ _CASES: dict[str, tuple[Case, str]] = {
             phases={"compute_bound": 0.95, "productive": 0.05},
             money={"productive": 0.9, "stalled": 0.1},
         ),
-        "amp bf16 reserved spot tensor-cores",
+        "profile reserved spot",
     ),
     "sync-bound": (
         case(
@@ -242,6 +247,7 @@ _CASES: dict[str, tuple[Case, str]] = {
             "spinning",
             signals={"engine_ratio": 1.0, "sm_ratio": 0.01, "tensor_ratio": 0.0, "dram_ratio": 0.0},
             purpose=None,
+            namespace="team-q",
             money={"stalled": 1.0},
         ),
         "profile",
@@ -255,6 +261,7 @@ _CASES: dict[str, tuple[Case, str]] = {
             busy_ratio=0.03,
             purpose=None,
             namespace="notebooks",
+            long_idle=HELD,
         ),
         "consolidation cull-idle mig mps time-slicing",
     ),
@@ -269,8 +276,9 @@ _CASES: dict[str, tuple[Case, str]] = {
             purpose=None,
             namespace="notebooks",
             gpus=1,
+            long_idle=HELD,
         ),
-        "cull-idle mps time-slicing",
+        "cull-idle",
     ),
     "idle, memory full": (
         case(
@@ -281,6 +289,7 @@ _CASES: dict[str, tuple[Case, str]] = {
             busy_ratio=0.03,
             purpose=None,
             namespace="notebooks",
+            long_idle=HELD,
         ),
         "cull-idle",
     ),
@@ -294,6 +303,7 @@ _CASES: dict[str, tuple[Case, str]] = {
             busy_ratio=0.03,
             purpose=None,
             namespace="notebooks",
+            long_idle=HELD,
         ),
         "cull-idle",
     ),
@@ -306,6 +316,7 @@ _CASES: dict[str, tuple[Case, str]] = {
             busy_ratio=0.0,
             purpose=None,
             namespace=None,
+            long_idle=FREE,
         ),
         "release-idle",
     ),
@@ -319,8 +330,10 @@ _CASES: dict[str, tuple[Case, str]] = {
             quiet_hours=(*range(8), *range(20, 24)),
             quiet_idle_ratio=0.5,
             busy_ratio=0.5,
+            namespace="research-training",
+            long_idle=NIGHTS,
         ),
-        "cull-idle fp8 fused-kernels schedule-off-hours spot torch-compile",
+        "fp8 fused-kernels schedule-off-hours torch-compile",
     ),
     "production training": (
         case(
@@ -349,6 +362,43 @@ _CASES: dict[str, tuple[Case, str]] = {
             money={"productive": 0.95, "stalled": 0.05},
         ),
         "fp8 power-cap",
+    ),
+    "a service by night": (
+        case(
+            "idle-held",
+            demand={"memory_max_ratio": 0.6, "memory_mean_ratio": 0.6},
+            money=RESTING,
+            idle_held_ratio=0.95,
+            busy_ratio=0.03,
+            purpose="inference",
+            namespace="chat-serving",
+            gpus=1,
+            long_idle=HELD,
+            quiet_hours=tuple(range(12)),
+            quiet_idle_ratio=0.5,
+        ),
+        "",
+    ),
+    "hot": (
+        case(
+            "compute-bound",
+            signals={"engine_ratio": 1.0, "tensor_ratio": 0.53, "fp32_ratio": 0.3},
+            money={"productive": 0.5, "stalled": 0.5},
+            health=Health(hottest_ratio=1.0, affected=("a",), hot_ratio=0.25, owner_hot_ratio=0.25),
+        ),
+        "reserved",
+    ),
+    "of nothing known": (
+        case(
+            "starved",
+            signals=STARVED,
+            demand={"pcie_rx_bytes_per_s": 2e9},
+            money=WAITING,
+            purpose=None,
+            purpose_by="none",
+            namespace="team-q",
+        ),
+        "profile",
     ),
     "batch inference": (
         case(

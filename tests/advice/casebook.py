@@ -18,12 +18,12 @@ A100, H100, A10G, V100, MI300X = "a100-sxm4-40gb", "h100-sxm5-80gb", "a10g", "v1
 
 
 def money(**shares: float) -> dict[str, Any]:
-    """Dollars of a bill of $1000 by bucket, and the same shares of 1000 hours."""
+    """Dollars of a bill of $1000 by bucket, and the same shares of 250 hours."""
     parts = {b: shares.get(b, 0.0) for b in BUCKETS}
     assert abs(sum(parts.values()) - 1) < 1e-9, parts
     return {
         "dollars": Dollars.of({b: Decimal(str(1000 * s)) for b, s in parts.items()}),
-        "times": Times.of({b: round(1000 * s * HOUR) for b, s in parts.items()}),
+        "times": Times.of({b: round(250 * s * HOUR) for b, s in parts.items()}),
     }
 
 
@@ -38,7 +38,7 @@ def case(klass: str, gpu: str = A100, **given: Any) -> Case:
         "klass": klass, "evidence": ("as counted", "90 % of it"), "confidence": "counters", "shares": {klass: 1.0},
         "phases": {}, "devices": ("a", "b", "c", "d"), "gpus": 4, "observed_h": 672.0, "days": 7.0,
         "purpose": "training", "purpose_by": "name", "purpose_how": "by its name: training",
-        "purchase": "on_demand", "busy_ratio": 0.9,
+        "purchase": "on_demand", "busy_ratio": 0.9, "own_pods": True,
     }  # fmt: skip
     plain |= {"signals": Signals(**signals), "demand": Demand(**({"memory_max_bytes": memory} | demand))}
     return Case(**(plain | money(**shares) | given))

@@ -15,6 +15,7 @@ from gpuledger.lake.importing import import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger import lines, spells
 from gpuledger.ledger.engine import post_lake
+from gpuledger.ledger.posting import PODS
 from gpuledger.ledger.store import Ledger, PostedDay
 from gpuledger.telemetry.schema import DEVICE
 from gpuledger.telemetry.synthetic import FleetSpec, write_fleet
@@ -34,6 +35,11 @@ def _spells(rows: list[dict[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(found, spells.SCHEMA)
 
 
+def _pods(rows: list[dict[str, Any]]) -> pa.Table:
+    """The pod of each line that names one."""
+    return pa.Table.from_pylist([{c: row.get(c) for c in PODS.names} for row in rows if row["pod"]], PODS)
+
+
 @pytest.fixture
 def books(tmp_path: Path) -> Callable[..., Lake]:
     """Writes lines into a lake of their own."""
@@ -46,7 +52,7 @@ def books(tmp_path: Path) -> Callable[..., Lake]:
                 mine = [r for r in rows if utc_day(r["hour_ms"]) == day]
                 table = pa.Table.from_pylist(mine, lines.arrow_schema())
                 posted = PostedDay(day, 1, (1,), (), table.num_rows, 0)
-                Ledger(lake).put(posted, {"lines": table, "spells": _spells(mine)})
+                Ledger(lake).put(posted, {"lines": table, "spells": _spells(mine), "pods": _pods(mine)})
                 if any(r["state"] is None for r in mine):  # version 1 had no sums by day
                     Ledger(lake).commit(posted)
         return lake

@@ -98,7 +98,7 @@ def test_every_kind_of_trouble_of_the_demo_has_two_answers(audit):
                 answers.setdefault(f"{t.namespace} {t.klass}", set()).add(r.id)
     assert {"num-workers", "dali", "prefetch"} <= answers["ml-training starved"]
     assert {"fp8", "torch-compile", "fused-kernels"} <= answers["ml-training compute-bound"]
-    assert {"cull-idle", "mps", "time-slicing"} <= answers["research idle-held"]
+    assert "cull-idle" in answers["research idle-held"]  # one of the two has errors: nothing shares it
     # Jobs that wait for other GPUs: whatever the class is called, the links show it.
     waits = {"gradient-accumulation", "overlap-collectives"}
     assert any(waits <= found for name, found in answers.items() if name.startswith("ml-training"))
@@ -106,7 +106,9 @@ def test_every_kind_of_trouble_of_the_demo_has_two_answers(audit):
     assert "amp" not in ids
     assert "bf16" not in ids
     serving = {r.id for r in audit.recommendations for t in r.targets if t.namespace == "ml-inference"}
-    assert "spot" not in serving
+    # Only the embeddings made in batch, by the names of their pods: on A100; what serves is on A10G.
+    spot = next(r for r in audit.recommendations if r.id == "spot")
+    assert {t.gpu_model for t in spot.targets if t.namespace == "ml-inference"} == {"NVIDIA A100-SXM4-40GB"}
     assert "num-workers" not in serving
 
 
@@ -243,5 +245,6 @@ def test_without_counters_the_audit_says_so(books):
     made = audit_statement(books(*(line(h, **plain, **memory(0.2)) for h in range(24))), price=2)
     (one,) = made.cases
     assert not one.by_counters
-    assert {"num-workers", "dali", "larger-batch"} <= {r.id for r in made.recommendations}
+    # Waits for input and small kernels look the same: a profile tells them apart, and nothing is promised before.
+    assert {"profile", "record-pipes", "spot"} >= {r.id for r in made.recommendations} >= {"profile"}
     assert any("limited by" in n.figure for n in made.not_known)

@@ -101,15 +101,23 @@ def test_waits_between_batches_are_not_idle_time_to_be_culled(books):
 
 def test_a_loop_that_waits_by_day_is_culled_for_its_nights_alone(books):
     rows = [row for h in range(48) for row in (waiting_loop(h) if h % 24 < 12 else [line(h, **HELD)])]
-    made = audit_statement(books(*rows), price=2)
+    made = audit_statement(books(*(row | {"namespace": "notebooks"} for row in rows)), price=2)
     (one,) = made.cases
     assert one.klass == "starved"
     assert one.idle_held_ratio == pytest.approx(0.5)
     assert one.signals.wait_ratio == pytest.approx(0.45)
     cull = next(r for r in made.recommendations if r.id == "cull-idle")
     assert "50 % of the time" in cull.why
-    # 80 % of the nights, which are half of the bill.
-    assert float(cull.saving.middle_pct) == pytest.approx(40, abs=0.01)
+    assert "up to 12.0 h at a stretch" in cull.why
+    # 80 % of the nights but for the first hour of each, the timeout; nights are half of the bill.
+    assert float(cull.saving.middle_pct) == pytest.approx(40 * 11 / 12, abs=0.01)
+
+
+def test_a_job_that_rests_at_night_and_works_on_is_not_ended(books):
+    rows = [row for h in range(48) for row in (waiting_loop(h) if h % 24 < 12 else [line(h, **HELD)])]
+    ids = {r.id for r in audit_statement(books(*rows), price=2).recommendations}
+    assert "num-workers" in ids
+    assert ids.isdisjoint({"cull-idle", "schedule-off-hours", "spot"})
 
 
 def waiting_loop(hour: int) -> list[dict[str, Any]]:
@@ -202,7 +210,7 @@ def test_days_of_one_class_are_one_stretch(books):
 
 def test_idle_time_with_memory_unknown_is_idle_and_says_so(books):
     blind = {"state": "idle", "idle_unknown_ms": HOUR, **activity(engine=0.0, tensor=0.0, fp32=0.0, dram=0.0)}
-    made = audit_statement(books(line(0, **blind), line(1, **blind)), price=2)
+    made = audit_statement(books(*(line(h, **blind) for h in range(24))), price=2)
     (one,) = made.cases
     assert (one.klass, one.idle_ratio, one.memory_known) == ("idle", 1.0, False)
     assert "memory use is not recorded" in one.evidence[0]
@@ -237,14 +245,14 @@ def test_the_slices_of_a_board_share_its_energy(books):
 
 
 def test_owners_that_read_alike_are_two_cases(books):
-    # Namespace "a" with workload "b", and a namespace "a/b" without one: the same words, two bills.
-    rows = [line(h, "GPU-a", namespace="a", workload="b", **WAITS) for h in range(24)]
-    rows += [line(h, "GPU-b", namespace="a/b", **WAITS) for h in range(24)]
+    # Namespace "train" with workload "b", and a namespace "train/b" without one: the same words, two bills.
+    rows = [line(h, "GPU-a", namespace="train", workload="b", **WAITS) for h in range(24)]
+    rows += [line(h, "GPU-b", namespace="train/b", **WAITS) for h in range(24)]
     made = audit_statement(books(*rows), price=2)
     one, other = made.cases
     assert one.name == other.name
     assert one.key != other.key
-    alone = audit_statement(books(*rows), Scope(namespaces=("a",)), price=2)
+    alone = audit_statement(books(*rows), Scope(namespaces=("train",)), price=2)
     assert made.savings.combined_pct == alone.savings.combined_pct
     assert all(t.counted for r in made.recommendations for t in r.targets if r.id == "num-workers")
     workers = next(r for r in made.recommendations if r.id == "num-workers")

@@ -37,7 +37,9 @@ PARTIAL = frozenset({"larger-batch", "torch-compile", "profile"})
 BUSY = IDLE | SHARING | LINKS
 DUE = {
     "train-bouncing": Due("starved", STARVED, BUSY | PRECISION | KERNELS | {"fp8"}),
-    "train-bouncing-nvml": Due("starved", STARVED | {"pin-memory"}, BUSY | PRECISION | KERNELS, by_counters=False),
+    "train-bouncing-nvml": Due(
+        "starved", STARVED, BUSY | PRECISION | KERNELS | {"pin-memory", "h2d-overlap"}, by_counters=False
+    ),
     "train-short-waits": Due("starved", STARVED, BUSY | PRECISION | KERNELS | {"fp8"}),
     "train-bursts": Due("starved", STARVED, BUSY | PRECISION | KERNELS | {"fp8"}),
     "train-launch": Due("launch-bound", LAUNCH, BUSY | INPUT | PRECISION | {"fp8"}),
@@ -49,10 +51,11 @@ DUE = {
     "train-products-fp32": Due("compute-bound", PRECISION, BUSY | INPUT | KERNELS | {"fp8", "profile"}),
     "train-model-fp32": Due("compute-bound", PRECISION, BUSY | INPUT | {"fp8", "profile"}),
     "train-partial": Due("steady-partial", PARTIAL, BUSY | INPUT | PRECISION | {"fp8", "cuda-graphs"}),
-    "decode": Due("memory-bound", MEMORY, BUSY | INPUT | PRECISION | {"fp8", "spot"}),
+    "decode": Due("memory-bound", frozenset({"profile"}), NAMED - {"profile"}),
     "spin": Due("spinning", frozenset({"profile"}), NAMED - {"profile"}),
-    "held": Due("idle-held", frozenset({"cull-idle"}), WORK | {"release-idle", "mps", "mig", "reserved", "spot"}),
-    "free": Due("idle", frozenset({"release-idle"}), WORK | SHARING | {"cull-idle", "reserved", "spot"}),
+    # Two minutes without work are a pause, whatever holds the memory.
+    "held": Due("idle-held", frozenset(), NAMED),
+    "free": Due("idle", frozenset(), NAMED),
     "train-tensor-only": Due("compute-bound", PRECISION, BUSY | INPUT | KERNELS | {"fp8"}),
     "train-tensor-only-bf16": Due(
         "compute-bound", frozenset({"fp8", "fused-kernels", "torch-compile"}), BUSY | INPUT | PRECISION
@@ -171,10 +174,10 @@ def test_power_that_is_explained_leaves_nothing_unrated(judged: dict[str, Judged
     assert part.share("productive") == pytest.approx(seen.share("productive"), abs=0.01)
 
 
-def test_a_server_is_known_by_its_memory_traffic(judged: dict[str, Judged]) -> None:
+def test_memory_traffic_hints_at_a_server_and_does_not_show_it(judged: dict[str, Judged]) -> None:
     one = judged["decode"].case
     assert (one.purpose, one.purpose_by) == ("inference", "memory")
-    assert one.serves
+    assert not one.serves
 
 
 def test_spinning_is_guessed_to_train_and_never_surely_serves(judged: dict[str, Judged]) -> None:

@@ -1,14 +1,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 from case_table import CASES
 
+from gpuledger.advice.findings import find
 from gpuledger.advice.limits import load_limits
 from gpuledger.advice.offers import smaller_gpu, spot_discount
+from gpuledger.advice.rule import RULES
 from gpuledger.catalog.gpus import get_gpu
 from gpuledger.catalog.prices import find_offers
+from gpuledger.cost.statement import Dollars
 from gpuledger.units import Unknown
 
 LIMITS = load_limits()
@@ -47,12 +51,24 @@ def test_the_smaller_gpu_is_smaller_cheaper_and_large_enough():
     one = CASES["steady and partial"]
     found = smaller_gpu(one, LIMITS)
     assert not isinstance(found, Unknown)
-    assert found.price.usd_per_gpu_h < found.now.usd_per_gpu_h
+    assert found.paid_usd_per_gpu_h == 4
+    assert found.price.usd_per_gpu_h < found.paid_usd_per_gpu_h
     assert found.gpu.memory_bytes.value * 0.9 >= one.demand.memory_max_bytes
     assert found.gpu.memory_bandwidth_bytes_per_s.value < 1.555e12
     assert len(found.price.clouds) >= LIMITS.smaller.clouds_from
-    cut = 1 - float(found.price.usd_per_gpu_h) / float(found.now.usd_per_gpu_h)
+    cut = 1 - float(found.price.usd_per_gpu_h) / 4
     assert float(found.gain.middle) == pytest.approx(cut, abs=1e-6)
+
+
+def test_nothing_is_cheaper_than_what_is_paid_below_the_market():
+    one = CASES["steady and partial"]
+    cheap = replace(one, dollars=Dollars.of({b: usd / 14 for b, usd in one.dollars.each().items()}))
+    found = smaller_gpu(cheap, LIMITS)
+    assert isinstance(found, Unknown) or found.price.usd_per_gpu_h < Decimal("0.29")
+    rules, spot = dict(RULES), CASES["compute-bound in bf16, H100"]
+    assert find(rules["spot"], spot, LIMITS) is not None
+    paid_less = replace(spot, dollars=Dollars.of({b: usd / 14 for b, usd in spot.dollars.each().items()}))
+    assert find(rules["spot"], paid_less, LIMITS) is None
 
 
 def test_traffic_between_gpus_needs_a_link():

@@ -66,7 +66,7 @@ def test_each_class_gets_its_own_advice(name: str) -> None:
     one = case_of(name, told=True)
     found = rules(one)
     if one.klass == "starved":
-        assert {"num-workers", "prefetch", "pin-memory"} <= found
+        assert {"num-workers", "prefetch"} <= found
         assert found.isdisjoint({"larger-batch", "cuda-graphs", "gradient-accumulation"})
     if one.klass == "launch-bound":
         assert ("cuda-graphs" in found) == ((one.signals.engine_ratio or 0) < LIMITS.pipes.gaps_below_ratio)

@@ -12,6 +12,7 @@ from casebook import A100, H100, case
 from yaml_subset import parse
 
 import gpuledger.advice.rules
+from gpuledger.advice.case import Health, LongIdle
 from gpuledger.advice.findings import Finding, find, find_all
 from gpuledger.advice.limits import load_limits
 from gpuledger.advice.rule import RULES, Gain, Rule, Snippet
@@ -64,6 +65,11 @@ def test_every_rule_has_a_file_of_its_own():
 def test_the_whole_vocabulary_is_covered():
     said = "\n".join(f"{r.title}\n{r.change.text}" for r in ALL.values()).casefold()
     assert [word for word in VOCABULARY if word.casefold() not in said] == []
+
+
+def serving(one):
+    """The same as a server of that name."""
+    return replace(one, namespace="chat-serving", purpose="inference")
 
 
 @cache
@@ -148,9 +154,12 @@ def test_an_unknown_gpu_gets_only_advice_that_needs_no_facts():
         ({}, True),
         ({"purpose": "inference"}, False),
         ({"purpose": "inference", "workload": "nightly-batch"}, True),
-        ({"purpose": None}, False),
+        ({"purpose": None, "namespace": "team-q"}, False),
         ({"purpose_by": "utilization", "namespace": "platform"}, False),
-        ({"purpose_by": "utilization", "namespace": "research"}, True),
+        ({"purpose_by": "utilization", "namespace": "research"}, False),
+        ({"purpose_by": "utilization", "namespace": "research", "pod_words": frozenset({"trainer"})}, True),
+        ({"pod_words": frozenset({"jupyter"})}, False),
+        ({"idle_held_ratio": 0.3}, False),
         ({"purpose": "inference", "namespace": "research-serving"}, False),
         ({"namespace": "production"}, False),
         ({"workload": "prod-ranker"}, False),
@@ -168,17 +177,72 @@ def test_spot_is_for_work_that_can_stop(given, expected):
 def test_bouncing_and_steady_get_different_advice():
     bouncing, steady = MUST["bouncing, no counters"], MUST["steady and partial"]
     assert {"dali", "num-workers"} <= bouncing - steady
-    assert {"larger-batch", "smaller-sku", "torch-compile"} <= steady - bouncing
+    assert {"larger-batch", "torch-compile"} <= steady - bouncing
 
 
-def test_low_utilization_alone_does_not_make_a_server():
+def test_a_training_loop_is_changed_only_where_a_name_says_that_it_trains():
     one = CASES["starved"]
-    guess = replace(one, purpose="inference", purpose_by="utilization")
-    found = find(ALL["num-workers"], guess, LIMITS)
-    assert found is not None
-    assert "if it trains" in found.reason.why
-    for sure in ("name", "memory"):
-        assert not applies("num-workers", replace(one, purpose="inference", purpose_by=sure))
+    assert applies("num-workers", one)
+    guess = replace(one, namespace="team-q", purpose="training", purpose_by="utilization")
+    assert not applies("num-workers", guess)
+    assert applies("num-workers", replace(guess, pod_words=frozenset({"torchrun"})))
+    # Names that contradict each other show nothing.
+    for word in ("vllm", "jupyter", "gromacs"):
+        assert not applies("num-workers", replace(one, pod_words=frozenset({word})))
+    assert not applies("num-workers", replace(one, purpose="inference"))
+
+
+def test_several_gpus_that_exchange_data_may_wait_for_each_other():
+    one = CASES["starved"]
+    linked = replace(one, demand=replace(one.demand, nvlink_bytes_per_s=2e10))
+    assert not applies("num-workers", linked)
+    # Ten times as much comes in as goes out: input.
+    fed = replace(linked, signals=replace(linked.signals, pcie_bytes_per_s=2.75e8))
+    assert applies("num-workers", fed)
+
+
+def test_profiles_of_what_is_not_known_to_be_python_need_none():
+    known, unknown = CASES["launch-bound"], CASES["of nothing known"]
+    assert "torch.profiler" in find(ALL["profile"], known, LIMITS).change.text
+    text = find(ALL["profile"], unknown, LIMITS).change.text
+    assert "nsys profile" in text
+    assert "torch" not in text
+
+
+def test_culling_takes_a_stretch_beyond_its_timeout():
+    one = replace(CASES["idle, memory held"], long_idle=LongIdle(held_h=(9.0, 1.5)))
+    assert applies("cull-idle", one)
+    assert not applies("cull-idle", replace(one, long_idle=LongIdle(held_h=(0.9,))))
+    # 100 of 672 h lie beyond the timeout, and 0.8 of them are given back.
+    found = find(ALL["cull-idle"], replace(one, long_idle=LongIdle(held_h=(101.0,))), LIMITS)
+    assert float(found.alone.middle) == pytest.approx(0.8 * 100 / 672, rel=1e-3)
+    # What is not known to be interactive may come back: only what has stopped for a day is ended, by its process.
+    other = replace(one, namespace="team-q", long_idle=LongIdle(held_h=(30.0,)))
+    assert not applies("cull-idle", other)
+    stopped = find(ALL["cull-idle"], replace(other, long_idle=LongIdle((30.0,), (), (30.0,), 30.0)), LIMITS)
+    assert "kill -TERM" in stopped.change.text
+    for namespace in ("prod-team", "chat-serving"):
+        assert not applies("cull-idle", replace(one, namespace=namespace))
+    assert not applies("cull-idle", replace(one, pod_words=frozenset({"vllm"})))
+
+
+def test_giving_back_takes_a_day_and_a_whole_board():
+    one = CASES["nobody's"]
+    assert applies("release-idle", one)
+    assert not applies("release-idle", replace(one, long_idle=LongIdle(free_h=(23.9,) * 20)))
+    assert not applies("release-idle", replace(one, sliced=True))
+    assert not applies("release-idle", replace(one, namespace="prod-team"))
+
+
+def test_one_gpu_with_one_load_is_not_shared_with_itself():
+    one = CASES["idle, memory held"]
+    for rule in ("mig", "mps", "time-slicing", "consolidation"):
+        assert applies(rule, one)
+        assert not applies(rule, replace(one, gpus=1))
+        # A pod with all four GPUs may need them together; nothing is put next to faults; a job pauses.
+        assert not applies(rule, replace(one, own_pods=False))
+        assert not applies(rule, replace(one, health=Health(xid_events=1, affected=("a",), failing=1)))
+        assert not applies(rule, replace(one, namespace="notebooks-training"))
 
 
 def test_idle_heavy_begins_where_the_limit_says():
@@ -190,20 +254,14 @@ def test_idle_heavy_begins_where_the_limit_says():
     assert not applies("mps", below)
 
 
-def test_low_memory_begins_where_the_limit_says():
-    one = CASES["underutilized, low memory, no counters"]
-    for most, expected in ((0.3999, True), (0.40, False)):
-        tried = replace(one, demand=replace(one.demand, memory_max_ratio=most))
-        assert applies("num-workers", tried) is expected
-        assert applies("dali", tried) is expected
-
-
 def test_a_smaller_gpu_needs_measured_headroom():
-    one = CASES["steady and partial"]
+    one = serving(CASES["steady and partial"])
     assert applies("smaller-sku", one)
     for change in ({"tflops": 300.0}, {"dram_bytes_per_s": 1.5e12}, {"memory_max_bytes": 200e9}):
         assert not applies("smaller-sku", replace(one, demand=replace(one.demand, **change)))
-    blank = case("steady-partial", signals={"engine_ratio": 0.95, "tensor_ratio": 0.2})
+    assert not applies("smaller-sku", replace(one, signals=replace(one.signals, sm_ratio=0.8)))
+    assert not applies("smaller-sku", CASES["steady and partial"])
+    blank = serving(case("steady-partial", signals={"engine_ratio": 0.95, "tensor_ratio": 0.2}))
     assert not applies("smaller-sku", blank)
 
 
@@ -214,7 +272,10 @@ def test_off_hours_are_named():
     assert "20:00 to 08:00 UTC" in found.reason.why
     assert 'schedule: "0 20 * * *"' in found.change.text
     assert [float(x) for x in (found.alone.low, found.alone.middle, found.alone.high)] == [0.25, 0.4, 0.5]
-    assert not applies("schedule-off-hours", replace(one, days=1.0))
+    assert not applies("schedule-off-hours", replace(one, days=2.0))
+    assert not applies("schedule-off-hours", replace(one, namespace="training"))
+    assert not applies("schedule-off-hours", replace(one, namespace="research-api"))
+    assert not applies("schedule-off-hours", replace(one, long_idle=LongIdle(last_h=24.0)))
     assert not applies("schedule-off-hours", replace(one, quiet_hours=tuple(range(24))))
 
 

@@ -40,7 +40,7 @@ def test_copies_of_a_server_share_their_weights():
     one = replace(CASES["a server short of requests"], busy_ratio=0.35)
     one = replace(one, demand=replace(one.demand, memory_max_ratio=0.9, memory_mean_ratio=0.9))
     assert packed(one, LIMITS)[0] == 2
-    assert packed(replace(one, purpose="training"), LIMITS)[0] == 4
+    assert packed(replace(one, namespace="team-q", purpose="training"), LIMITS)[0] == 4
 
 
 def test_peaks_that_collide_leave_nothing_in_the_cautious_case():

@@ -549,7 +549,7 @@ def test_every_table_counts_a_sliced_gpu_once_and_says_so(cli, tmp_path):
 
 def test_words_within_a_line_are_small(cli, tmp_path):
     """What a step is worth comes after its title, also where that is unknown."""
-    lake = lake_of(tmp_path, samples(range(60), "GPU-x", "Model X", **{UTIL: 0, POWER: 60, "namespace": "ml"})).root
+    lake = lake_of(tmp_path, samples(range(1500), "GPU-x", "Model X", **{UTIL: 0, POWER: 60, "namespace": "ml"})).root
     words = " ".join(cli("audit", "--lake", lake).out.split())
     assert ": dollars unknown: " in words
     assert ": Dollars" not in words

@@ -110,8 +110,10 @@ def test_without_counters_what_can_be_told_is_told() -> None:
         ("memory-bound", {"util_ratio": 1.0, "power_above_idle_ratio": 0.9, "mem_copy_ratio": 1.0}),
         ("spinning", {"util_ratio": 1.0, "power_above_idle_ratio": 0.07}),
         ("steady-partial", {"util_ratio": 1.0}),
-        ("idle", {"util_ratio": 0.02}),
-        ("idle-held", {"util_ratio": 0.02, "held_ratio": 1.5}),
+        ("idle", {"util_ratio": 0.005}),
+        ("idle-held", {"util_ratio": 0.005, "held_ratio": 1.5}),
+        # A replica that answers: a little utilization is some work.
+        ("steady-partial", {"util_ratio": 0.02, "held_ratio": 1.5}),
         # An engine that says it runs is utilization again: it does not say what it does.
         ("steady-partial", {"engine_ratio": 0.95, "util_ratio": 0.95}),
         ("steady-partial", {"engine_ratio": 0.95}),

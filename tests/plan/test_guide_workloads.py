@@ -124,11 +124,20 @@ def test_the_page_prints_the_table():
         assert claim["claim"] in text
 
 
-def test_at_market_prices_the_over_provisioned_server_saves_73_percent():
+def test_at_market_prices_fewer_dollars_for_less_work_are_not_called_a_saving():
     market = Market(market_options(clouds=["aws"], regions=["us-east-1"]), "aws us-east-1")
     plan = plan_market(reference(), form_of(reference().workloads["inference_small_p5"]), market, "inference_small_p5")
-    assert plan.chosen.candidate.gpu_name == "L40S"
-    assert round(plan.chosen.saving_pct) == 73
+    cheapest = min((o for o in plan.options if o.candidate.gpu_name == "L40S"), key=lambda o: o.monthly_usd)
+    now = plan.current.monthly_usd
+    assert round(100 * (1 - cheapest.monthly_usd / now)) == 73
+    # A quarter of the speed for 27 % of the dollars: each token costs more.
+    assert cheapest.same_work_pct == pytest.approx(100 * (float(cheapest.monthly_usd / now) / cheapest.speed_ratio - 1))
+    assert cheapest.same_work_pct > 0
+    assert isinstance(cheapest.saving_pct, Unknown)
+    assert plan.chosen.same_work_pct <= 0.5
+    # With the load measured, its work is known: that costs less.
+    measured = replace(form_of(reference().workloads["inference_small_p5"]), busy_ratio=0.1)
+    assert round(plan_market(reference(), measured, market, "x").chosen.saving_pct) >= 73
     assert plan.price_dates == ("2026-08-22", "2026-08-22")
     assert "2026-08-22" in plan.prices
 

@@ -10,12 +10,12 @@ from typing import Unpack
 from gpuledger.advice.case import Case
 from gpuledger.advice.cases import Made, make_cases
 from gpuledger.advice.findings import find_all, with_measured
-from gpuledger.advice.hours import idle_by_hour, quiet_hours
+from gpuledger.advice.hours import idle_times, quiet_hours
 from gpuledger.advice.limits import Limits, load_limits
 from gpuledger.advice.orientation import orientation_of
 from gpuledger.advice.recommend import headline, recommend, unrated_note
 from gpuledger.advice.statement import AuditStatement, ClassPart, GroupBehaviour, RoiPriced
-from gpuledger.advice.stretches import StretchReader
+from gpuledger.advice.stretches import StretchReader, read_pods
 from gpuledger.advice.totals import Scale, combine_cases, months_by_case, roi_priced, total, with_quarter
 from gpuledger.arguments import takes
 from gpuledger.catalog.thresholds import load_thresholds
@@ -47,8 +47,9 @@ def audit_statement(
     reader = StretchReader(limits, rules)
     cost, bill = statement_and_bill(books, wanted, along=reader, **terms)
     stretches = reader.found(books, wanted)
-    made = make_cases(stretches, bill, stock, limits, None if per_kwh is None else Decimal(str(per_kwh)))
-    cases = with_measured(_with_hours(books, wanted, made, limits), read_counted(books), wanted)
+    usd_per_kwh = None if per_kwh is None else Decimal(str(per_kwh))
+    made = make_cases(stretches, bill, stock, limits, usd_per_kwh, read_pods(books, wanted))
+    cases = with_measured(_with_hours(books, wanted, made, limits, cost.end_ms), read_counted(books), wanted)
     scale = Scale(cost.paid_usd, cost.times.paid_ms, months_by_case(cases, made.case_of, bill.charges, cost.months))
     return _advised(cost, cases, scale, limits, roi_priced(stretches, cost, rules.targets), rules.origin)
 
@@ -78,16 +79,18 @@ def _advised(
     )
 
 
-def _with_hours(lake: Lake, scope: Scope, made: Made, limits: Limits) -> tuple[Case, ...]:
-    """The cases with their quiet hours, looked up for those that idle at all."""
+def _with_hours(lake: Lake, scope: Scope, made: Made, limits: Limits, end_ms: int) -> tuple[Case, ...]:
+    """The cases with their quiet hours and long stretches without work, looked up for those that idle at all."""
     rest = {
         i for i, c in enumerate(made.cases) if c.idle_ratio + c.idle_held_ratio > 1 - limits.schedule.quiet_from_ratio
     }
-    found = idle_by_hour(lake, scope, {key: n for key, n in made.case_of.items() if n in rest})
+    found = idle_times(lake, scope, {key: n for key, n in made.case_of.items() if n in rest}, end_ms)
     cases = list(made.cases)
-    for number, by_hour in found.items():
+    for number, by_hour in found.by_hour.items():
         hours, ratio = quiet_hours(by_hour, limits.schedule.quiet_from_ratio)
         cases[number] = replace(cases[number], quiet_hours=hours, quiet_idle_ratio=ratio)
+    for number, long in found.long.items():
+        cases[number] = replace(cases[number], long_idle=long)
     return tuple(cases)
 
 

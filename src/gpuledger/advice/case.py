@@ -37,13 +37,18 @@ class Health:
 
     Faults are a board's own: where each MIG instance reports them again, the board counts them once. `affected` are
     the GPUs with driver errors, failed remappings or much heat, the worst first; `hottest_ratio` is the largest share
-    of one GPU's time held down by heat.
+    of one GPU's time held down by heat. `failing`: how many GPUs have errors or failed remappings. The owner's ratios
+    are over all of its GPUs: the share that fails, and the share of their time held down by heat.
     """
 
     xid_events: int = 0
     row_remap_failures: int = 0
     hottest_ratio: Figure = _NO_REASONS
     affected: tuple[str, ...] = ()
+    failing: int = 0
+    hot_ratio: float = 0.0
+    owner_failing_ratio: float = 0.0
+    owner_hot_ratio: float = 0.0
 
 
 def health_of(parts: Iterable[tuple[str, str | None, Sums]]) -> Health:
@@ -62,11 +67,14 @@ def health_of(parts: Iterable[tuple[str, str | None, Sums]]) -> Health:
         for name, b in boards.items()
         if b["xid_events"] or b["row_remap_failures"] or 100 * heat.get(name, 0.0) > THERMAL_ABOVE_PCT
     ]
+    known_ms = sum(b["throttle_ms"] for b in boards.values())
     return Health(
         sum(b["xid_events"] for b in boards.values()),
         sum(b["row_remap_failures"] for b in boards.values()),
         max(heat.values()) if heat else _NO_REASONS,
         tuple(sorted(affected, key=lambda n: (*(-boards[n][name] for name in _URGENT), n))),
+        sum(bool(b["xid_events"] or b["row_remap_failures"]) for b in boards.values()),
+        sum(b["thermal_ms"] for b in boards.values()) / known_ms if known_ms else 0.0,
     )
 
 
@@ -91,8 +99,22 @@ class Demand:
 
 
 @dataclass(frozen=True)
+class LongIdle:
+    """The stretches without work of an hour and longer, in hours, by whether memory was held.
+
+    `held_last_h` are those with memory held that last to the end of the window. `last_h`: the shortest time that all of
+    the devices have done nothing up to there.
+    """
+
+    held_h: tuple[float, ...] = ()
+    free_h: tuple[float, ...] = ()
+    held_last_h: tuple[float, ...] = ()
+    last_h: float = 0.0
+
+
+@dataclass(frozen=True)
 class Case:
-    """One owner's GPUs of one model whose work is of one class."""
+    """One owner's GPUs of one model whose work is of one class. `own_pods`: whether each GPU has pods of its own."""
 
     namespace: str | None
     workload: str | None
@@ -113,6 +135,7 @@ class Case:
     dollars: Dollars | Unknown = Unknown("nothing was paid")  # noqa: RUF009
     idle_ratio: float = 0.0
     idle_held_ratio: float = 0.0
+    long_idle: LongIdle = LongIdle()
     memory_known: bool = True
     health: Health = Health()
     busy_ratio: float = 0.0
@@ -121,6 +144,8 @@ class Case:
     purpose: Purpose | None = None
     purpose_by: By = "none"
     purpose_how: str = ""
+    pod_words: frozenset[str] = frozenset()
+    own_pods: bool = False
     quiet_hours: tuple[int, ...] = ()
     quiet_idle_ratio: float = 0.0
     sliced: bool = False
@@ -171,8 +196,8 @@ class Case:
 
     @property
     def serves(self) -> bool:
-        """Whether it is surely a server, by its name or its memory traffic; low utilization alone does not show it."""
-        return self.purpose == "inference" and self.purpose_by in {"name", "memory"}
+        """Whether its name says that it is a server. Memory traffic does not: a stencil has as much of it."""
+        return self.purpose == "inference" and self.purpose_by == "name"
 
     @property
     def by_counters(self) -> bool:
@@ -181,8 +206,8 @@ class Case:
 
     @property
     def words(self) -> frozenset[str]:
-        """The words of its namespace and workload."""
-        return frozenset(re.split(r"[^a-z0-9]+", self.owner.casefold()))
+        """The words of its namespace and workload, and of its pods and containers where these are recorded."""
+        return words_of(self.owner) | self.pod_words
 
     def share(self, *buckets: Bucket) -> float:
         """The share of the bill (of the paid time, without a price) in some buckets."""
@@ -191,6 +216,12 @@ class Case:
     def phase(self, name: str) -> float | None:
         """Share of the time in one phase of utilization; None where utilization was not recorded."""
         return self.phases.get(name, 0.0) if self.phases else None
+
+
+def words_of(name: str) -> frozenset[str]:
+    """The words of a name, also without a number at their end."""
+    found = re.split(r"[^a-z0-9]+", name.casefold())
+    return frozenset(found) | {word.rstrip("0123456789") for word in found} - {""}
 
 
 def demand_of(total: Sums, at_work: Sums, signals: Signals, gpu: Gpu | None) -> Demand:

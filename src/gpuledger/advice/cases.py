@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 from gpuledger.advice.case import IDLE_CLASSES, Case, Sums, demand_of, health_of
 from gpuledger.advice.limits import Limits
-from gpuledger.advice.stretches import MOST, SUMS, Key, Stretch
+from gpuledger.advice.stretches import MOST, SUMS, Key, Pods, Stretch
 from gpuledger.advice.summed import SumsRow
 from gpuledger.catalog.gpus import Gpu, find_gpu
 from gpuledger.catalog.thresholds import load_thresholds
@@ -51,8 +52,9 @@ def make_cases(
     inventory: Inventory | None,
     limits: Limits,
     usd_per_kwh: Decimal | None,
+    pods: Mapping[Key, Pods] = MappingProxyType({}),
 ) -> Made:
-    """All cases, the longest observed first."""
+    """All cases, the longest observed first. `pods`: those of each device and owner."""
     by_key = grouped(stretches, lambda s: s.key)
     groups: dict[Group, list[Key]] = {}
     spellings: dict[str, str] = {}
@@ -75,15 +77,41 @@ def make_cases(
         keys = groups[group]
         owed = [charge for key in keys for charge in charges.get(key, ())]
         kind, by, how = aims[group[0], group[1]]
-        cases.append(replace(with_money(case, owed, inventory), purpose=kind, purpose_by=by, purpose_how=how))
+        bought = with_pods(with_money(case, owed, inventory), [pods.get(key) for key in keys])
+        cases.append(replace(bought, purpose=kind, purpose_by=by, purpose_how=how))
         case_of |= dict.fromkeys(keys, number)
-    return Made(tuple(cases), case_of)
+    return Made(tuple(_with_owners_health(cases)), case_of)
+
+
+def _with_owners_health(cases: Sequence[Case]) -> Iterator[Case]:
+    """The cases with the share of their owner's GPUs that fails or is hot: one that is held down makes others wait."""
+    for case in cases:
+        mine = [c for c in cases if (c.namespace, c.workload) == (case.namespace, case.workload)]
+        gpus = max(sum(c.gpus for c in mine), 1)
+        failing, hot = sum(c.health.failing for c in mine), sum(c.health.hot_ratio * c.gpus for c in mine)
+        found = replace(case.health, owner_failing_ratio=failing / gpus, owner_hot_ratio=hot / gpus)
+        yield replace(case, health=found) if failing or hot else case
+
+
+def with_pods(case: Case, pods: Sequence[Pods | None]) -> Case:
+    """The case with what the names of its pods say, and whether no pod has two of its GPUs."""
+    known = [p for p in pods if p is not None]
+    names = Counter(name for p in known for name in p.names)
+    alone = len(known) == len(pods) and all(p.names for p in known) and max(names.values(), default=0) == 1
+    return replace(case, pod_words=frozenset[str]().union(*(p.words for p in known)), own_pods=alone)
 
 
 def case_of_board(
-    members: Sequence[Stretch], charges: Sequence[Charge], inventory: Inventory | None, limits: Limits
+    members: Sequence[Stretch],
+    charges: Sequence[Charge],
+    inventory: Inventory | None,
+    limits: Limits,
+    pods: Mapping[Key, Pods] = MappingProxyType({}),
 ) -> Case:
-    """One GPU as a case of its own, whoever used it; it is named for the owner with the most time on it."""
+    """One GPU as a case of its own, whoever used it; it is named for the owner with the most time on it.
+
+    It is whole: a slice frees nothing by itself, all of its board does.
+    """
     times = Counter[tuple[str | None, str | None]]()
     for stretch in members:
         times[stretch.namespace, stretch.workload] += stretch.sums["all_ms"]
@@ -93,7 +121,8 @@ def case_of_board(
     (made,) = _cases([_gather((namespace, workload, mine[0].gpu_model, klass), mine)], None)
     case = with_money(made, charges, inventory)
     kind, by, how = _purposes(mine)[namespace, workload]
-    return replace(case, purpose=kind, purpose_by=by, purpose_how=how)
+    case = with_pods(case, [pods.get(s.key) for s in members])
+    return replace(case, purpose=kind, purpose_by=by, purpose_how=how, sliced=False)
 
 
 def _main_class(members: Sequence[Stretch], limits: Limits) -> str:

@@ -13,6 +13,7 @@ from decimal import Decimal
 from gpuledger.advice.case import Case
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.rule import ACTIVE, RULES, Gain, Range, Reason, Rule, Snippet, with_rule_limits
+from gpuledger.advice.signs import clocks_held, trains
 from gpuledger.cost.savings import ACTS_ON, MAYBE, Lever
 from gpuledger.efficiency.counted import in_scope
 from gpuledger.lake.counted import CountedRun
@@ -48,9 +49,11 @@ def find_all(cases: Iterable[Case], limits: Limits) -> tuple[Finding, ...]:
 
 def find(rule: Rule, case: Case, limits: Limits) -> Finding | None:
     """One rule against one case; None where it does not apply, or has nothing there to save."""
-    reason = measured_reason(rule, case) or rule.when(case, limits)
+    reason = measured_reason(rule, case)
     if reason is None:
-        return None
+        reason = rule.when(case, limits)
+        if reason is None or not _fits_the_job(rule, reason, case, limits):
+            return None
     gain = rule.gain.variants[reason.variant] if reason.variant else rule.gain
     if reason.source:
         gain = Gain("computed", "measured", reason.source)
@@ -66,6 +69,16 @@ def find(rule: Rule, case: Case, limits: Limits) -> Finding | None:
     parts = claimed.low, claimed.middle, claimed.high
     lever = Lever(rule.id, rule.lever, *parts, exclusive=rule.exclusive, headroom_usd=headroom)
     return Finding(rule, case, reason, gain, alone, lever)
+
+
+def _fits_the_job(rule: Rule, reason: Reason, case: Case, limits: Limits) -> bool:
+    """Whether a change fits what is known of the job: changes of a training loop are for what is known to train.
+
+    Nor are they for GPUs whose clocks are held down: that comes first, and distorts what the counters show.
+    """
+    if rule.lever != "throughput" or (reason.change or rule.change).language != "python":
+        return True
+    return trains(case, limits) and not clocks_held(case, limits)
 
 
 def capped(rule: Rule, claimed: Range, case: Case) -> Range:

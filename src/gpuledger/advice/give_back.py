@@ -14,13 +14,14 @@ from fractions import Fraction
 from operator import index
 
 from gpuledger.advice.asking import Asked
-from gpuledger.advice.case import Case
+from gpuledger.advice.case import Case, LongIdle
 from gpuledger.advice.cases import case_of_board
 from gpuledger.advice.findings import Finding, find
+from gpuledger.advice.hours import idle_times
 from gpuledger.advice.idle_gpus import GiveBack, IdleGpu, Left, NotJudged, Reason
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.rule import RULES, with_rule_limits
-from gpuledger.advice.stretches import Stretch, read_stretches
+from gpuledger.advice.stretches import Stretch, read_pods, read_stretches
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cost.build import statement_and_bill
 from gpuledger.cost.charges import Charge, grouped
@@ -60,6 +61,11 @@ class _Board:
     @property
     def times(self) -> Times:
         return Times.total(c.times for c in self.charges)
+
+    @property
+    def parts(self) -> int:
+        """How many devices it is: slices, or the whole of it."""
+        return len({s.gpu_instance_id for s in self.stretches})
 
 
 @dataclass(frozen=True)
@@ -109,11 +115,12 @@ def _answer(
 ) -> GiveBack:
     not_judged = [gone for uuid in sorted(boards) if (gone := _not_judged(uuid, boards[uuid], window)) is not None]
     unknown = {gone.gpu_uuid for gone in not_judged}
+    judged = _cases(lake, scope, {uuid: board for uuid, board in boards.items() if uuid not in unknown}, window)
     cases: dict[str, tuple[Case, list[Finding]]] = {}
-    for uuid in (u for u in boards if u not in unknown):
-        case = case_of_board(boards[uuid].stretches, boards[uuid].charges, window.stock, window.limits)
+    for uuid, case in judged.items():
         findings = [f for name in IDLE_RULES if (f := find(RULES.get(name), case, window.limits)) is not None]
-        if findings or (not case.works and case.purchase in COMMITTED):
+        pauses = case.works and case.idle_ratio + case.idle_held_ratio >= window.limits.idle.idle_heavy_from_ratio
+        if findings or pauses or (not case.works and case.purchase in COMMITTED):
             cases[uuid] = case, findings
     quiet = _quiet(lake, scope, cases)
     readings = _readings(lake, scope, cases)
@@ -123,7 +130,7 @@ def _answer(
         case, findings = cases[uuid]
         row = _row(uuid, boards[uuid], case, findings, quiet.get(uuid, []), readings, window)
         stopped = row.since_ms is not None and _stretch_alone(row, case, window)
-        if not case.works or stopped:
+        if findings and (not case.works or stopped):
             rows.append(row)
         else:
             in_use.append(uuid)
@@ -147,6 +154,20 @@ def _answer(
         assumptions=tuple(_assumptions(cost, window)),
         inventory=cost.inventory,
     )
+
+
+def _cases(lake: Lake, scope: Scope, boards: Mapping[str, _Board], window: _Window) -> dict[str, Case]:
+    """Each board as a case, with the long stretches without work of those that idle much."""
+    pods, limits = read_pods(lake, scope), window.limits
+    cases = {u: case_of_board(b.stretches, b.charges, window.stock, limits, pods) for u, b in boards.items()}
+    idle = [u for u, c in cases.items() if c.idle_ratio + c.idle_held_ratio >= limits.idle.idle_heavy_from_ratio]
+    keys = {s.key: place for place, uuid in enumerate(idle) for s in boards[uuid].stretches}
+    for place, long in idle_times(lake, scope, keys, window.end_ms).long.items():
+        uuid, together = idle[place], (long.last_h,)
+        # Of slices only the time counts in which all of them have stopped.
+        own = long if boards[uuid].parts == 1 else LongIdle(together, together, together, long.last_h)
+        cases[uuid] = replace(cases[uuid], long_idle=own)
+    return cases
 
 
 def _not_judged(uuid: str, board: _Board, window: _Window) -> NotJudged | None:
@@ -203,12 +224,11 @@ def _row(
     device, times = board.charges[0].device, board.times
     sums = readings.get(uuid, dict.fromkeys(_READINGS, 0))
     end = min(board.last_ms, window.end_ms)
-    parts = len({s.gpu_instance_id for s in board.stretches})
     last = [times_of[-1] for times_of in quiet if times_of[-1].end_ms >= end]
     # A board cut into slices is idle since its last slice stopped.
-    since = max(last, key=lambda q: q.start_ms) if last and len(last) == parts else None
+    since = max(last, key=lambda q: q.start_ms) if last and len(last) == board.parts else None
     inside = [q for times_of in quiet for q in times_of if q.end_ms > window.start_ms]
-    longest = max(inside, key=lambda q: q.length_ms, default=None) if parts == 1 else since
+    longest = max(inside, key=lambda q: q.length_ms, default=None) if board.parts == 1 else since
     owners = {owner_name(s.namespace, s.workload) for s in board.stretches}
     return IdleGpu(
         gpu=name_of(uuid, device.host, device.gpu_index),
@@ -294,6 +314,10 @@ def _assumptions(cost: CostStatement, window: _Window) -> Iterator[str]:
     yield (
         f"listed: idle {100 * idle.idle_heavy_from_ratio:.0f} % of the time or more, and at work for less than "
         f"{100 * idle.active_from_ratio:.0f} % of it or idle to the end of the window for that long ({idle.source})"
+    )
+    yield (
+        f"one stretch without work must last {idle.release_from_h:g} h, or {idle.cull_timeout_h:g} h with memory held "
+        "by what people work at, such as notebooks; production and services are not listed, however long they wait"
     )
     yield "dollars per month are those of the idle and idle-held buckets of the audit; a month is 30 days"
     yield "a gap between two idle times does not end an idle stretch; its length is reported as unobserved"

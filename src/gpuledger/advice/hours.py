@@ -1,4 +1,4 @@
-"""At which hours of the day does a case idle?
+"""At which hours of the day does a case idle, and for how long at a stretch?
 
 Days that were folded no longer have hour lines, so hours come from what folding leaves alone: the exact spells of idle
 and unobserved time, and each owner's sums by day. Advice is the same before and after folding.
@@ -7,19 +7,22 @@ and unobserved time, and each owner's sums by day. Advice is the same before and
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
+from gpuledger.advice.case import LongIdle
 from gpuledger.advice.stretches import Key
 from gpuledger.cost.buckets import IDLE
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.adding import distinct, runs
 from gpuledger.ledger.read.books import Books
-from gpuledger.ledger.read.columns import Rows, kept
+from gpuledger.ledger.read.columns import Rows, joined, kept
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.spells import GAP
 from gpuledger.telemetry import schema
-from gpuledger.units import MS_PER_HOUR
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR
 
 HOURS_PER_DAY = 24
 _LABELS = (*schema.DEVICE, "namespace", "workload")
@@ -28,11 +31,35 @@ _ROOM_MS = 1 << 43
 _BLOCKS = 64
 
 
-def idle_by_hour(lake: Lake, scope: Scope, case_of: Mapping[Key, int]) -> dict[int, dict[int, tuple[int, int]]]:
-    """Per case and hour of the day (UTC): idle and observed milliseconds."""
+# Of a window, stretches without work are looked for from this long before it: one may start there.
+_BEFORE_MS = 2 * MS_PER_DAY
+# Shorter stretches are pauses. What ends less than this before the end lasts to the end.
+_LONG_MS = _END_MS = MS_PER_HOUR
+_FREE, _HELD, _GAP = 0, 1, 2
+
+
+class IdleTimes(NamedTuple):
+    """By case: its idle and observed milliseconds by hour of the day (UTC), and its long stretches without work."""
+
+    by_hour: dict[int, dict[int, tuple[int, int]]]
+    long: dict[int, LongIdle]
+
+
+def idle_times(lake: Lake, scope: Scope, case_of: Mapping[Key, int], end_ms: int) -> IdleTimes:
+    """The idle times of some cases in a window that ends at `end_ms`."""
     if not case_of:
-        return {}
-    books = Books(lake, scope)
+        return IdleTimes({}, {})
+    by_hour, pieces = _read(lake, scope, case_of)
+    if scope.since_ms is not None:
+        _, pieces = _read(lake, replace(scope, since_ms=scope.since_ms - _BEFORE_MS), case_of)
+    return IdleTimes(by_hour, _long(pieces, scope.since_ms or 0, end_ms))
+
+
+def _read(
+    lake: Lake, scope: Scope, case_of: Mapping[Key, int]
+) -> tuple[dict[int, dict[int, tuple[int, int]]], dict[str, np.ndarray]]:
+    """Per case and hour of the day idle and observed milliseconds; and the pieces of idle time of each device."""
+    books, pieces = Books(lake, scope), list[Rows]()
     sums = np.zeros((max(case_of.values()) + 1, HOURS_PER_DAY, 2), dtype=np.int64)
     day, spells, known = None, Rows(), dict[bytes, np.ndarray]()
     for day_ms, rows in books.blocks(_LABELS, ("first_ms", "last_ms", "observed_ms", *IDLE)):
@@ -40,12 +67,87 @@ def idle_by_hour(lake: Lake, scope: Scope, case_of: Mapping[Key, int]) -> dict[i
             day, spells = day_ms, books.spells_of(day_ms)
         owned = _by_owner(rows, books, case_of, known)
         if len(owned["case"]):
-            _add(owned, spells, books.names["kind"].among((GAP,))[spells["kind"]], sums)
-    return {
+            gap = books.names["kind"].among((GAP,))[spells["kind"]]
+            _add(owned, spells, gap, sums)
+            held = books.names["kind"].among(("idle_held",))[spells["kind"]]
+            pieces.append(_of_owners(owned, spells, np.where(gap, _GAP, np.where(held, _HELD, _FREE))))
+    by_hour = {
         number: {hour: (idle, seen) for hour, (idle, seen) in enumerate(by_hour.tolist()) if seen}
         for number, by_hour in enumerate(sums)
         if by_hour.any()
     }
+    return by_hour, joined(pieces)
+
+
+def _of_owners(owned: Rows, spells: Rows, kind: np.ndarray) -> Rows:
+    """The spells of each device as each of its owners had them on one day; gaps belong to all of them."""
+    device = _device(spells)
+    order = np.argsort(device, kind="stable")
+    low, high = (np.searchsorted(device[order], owned["device"], side=side) for side in ("left", "right"))
+    count = high - low
+    row = np.repeat(np.arange(len(count)), count)
+    spell = order[np.repeat(low - (np.cumsum(count) - count), count) + np.arange(count.sum())]
+    start, end, kinds = spells["start_ms"][spell], spells["end_ms"][spell], kind[spell]
+    inner = kinds != _GAP
+    start = np.where(inner, np.maximum(start, owned["first_ms"][row]), start)
+    end = np.where(inner, np.minimum(end, owned["last_ms"][row]), end)
+    labels = {name: owned[name][row] for name in ("case", "device")}
+    return kept({**labels, "start_ms": start, "end_ms": end, "kind": kinds}, end > start)
+
+
+def _long(pieces: Rows, since_ms: int, end_ms: int) -> dict[int, LongIdle]:
+    """The long stretches of each case: pieces that touch, with gaps between them, whose time is not counted."""
+    if not pieces or not len(pieces["case"]):
+        return {}
+    found = {kind: _stretches(pieces, (kind,), since_ms) for kind in (_FREE, _HELD)}
+    any_kind = _stretches(pieces, (_FREE, _HELD), since_ms)
+    out = {}
+    devices = _pairs(pieces["case"], pieces["device"])
+    for case in np.unique(pieces["case"]).tolist():
+        free, held = (kept(rows, rows["case"] == case) for rows in found.values())
+        to_end = kept(any_kind, (any_kind["case"] == case) & (any_kind["end_ms"] >= end_ms - _END_MS))
+        stopped = len(to_end["case"]) == int((devices == case).sum())
+        out[case] = LongIdle(
+            held_h=_hours(held),
+            free_h=_hours(free),
+            held_last_h=_hours(kept(held, held["end_ms"] >= end_ms - _END_MS)),
+            last_h=int(to_end["idle_ms"].min(initial=1 << 60)) / MS_PER_HOUR if stopped and devices.size else 0.0,
+        )
+    return out
+
+
+def _pairs(case: np.ndarray, device: np.ndarray) -> np.ndarray:
+    """The case of each of its devices, once."""
+    order = np.lexsort((device, case))
+    case, device = case[order], device[order]
+    first = np.ones(len(case), dtype=bool)
+    first[1:] = (case[1:] != case[:-1]) | (device[1:] != device[:-1])
+    return case[first]
+
+
+def _hours(rows: Rows) -> tuple[float, ...]:
+    """The lengths of long stretches."""
+    ms = rows["idle_ms"]
+    return tuple((ms[ms >= _LONG_MS] / MS_PER_HOUR).tolist())
+
+
+def _stretches(pieces: Rows, kinds: tuple[int, ...], since_ms: int) -> Rows:
+    """Idle time of some kinds that touches made one, over gaps too, of each case and device; none before `since_ms`."""
+    rows = kept(pieces, np.isin(pieces["kind"], (*kinds, _GAP)))
+    order = np.lexsort((rows["start_ms"], rows["device"], rows["case"]))
+    case, device, start, end, kind = (rows[c][order] for c in ("case", "device", "start_ms", "end_ms", "kind"))
+    if not len(case):
+        return {"case": case, "end_ms": end, "idle_ms": start}
+    other = np.ones(len(case), dtype=bool)
+    other[1:] = (case[1:] != case[:-1]) | (device[1:] != device[:-1])
+    # One time line after the other: what owners of one device share counts once.
+    base = np.cumsum(other) * _ROOM_MS
+    before = np.append(0, np.maximum.accumulate(base + end)[:-1])
+    at, gap = np.flatnonzero(base + start > before), kind == _GAP
+    own = np.maximum(base + end - np.maximum(base + start, before), 0)
+    last = np.maximum.reduceat(np.where(gap, np.int64(-1), end), at)
+    idle = np.add.reduceat(np.where(gap, 0, own), at)
+    return kept({"case": case[at], "end_ms": last, "idle_ms": idle}, (idle > 0) & (last > since_ms))
 
 
 def quiet_hours(by_hour: Mapping[int, tuple[int, int]], quiet_from_ratio: float) -> tuple[tuple[int, ...], float]:

@@ -23,6 +23,8 @@ class Idle(_Section, frozen=True, kw_only=True):
 
     idle_heavy_from_ratio: Ratio
     active_from_ratio: Ratio
+    release_from_h: Above
+    cull_timeout_h: Above
 
 
 class Memory(_Section, frozen=True, kw_only=True):
@@ -82,6 +84,7 @@ class Smaller(_Section, frozen=True, kw_only=True):
     memory_margin_ratio: Ratio
     at_most_ratio: Ratio
     clouds_from: int
+    sm_below_ratio: Ratio
 
 
 class Commit(_Section, frozen=True, kw_only=True):
@@ -89,6 +92,13 @@ class Commit(_Section, frozen=True, kw_only=True):
 
     days_from: Above
     productive_from_ratio: Ratio
+
+
+class Faults(_Section, frozen=True, kw_only=True):
+    """When failing or hot GPUs come before any other change."""
+
+    failing_from_ratio: Ratio
+    hot_from_ratio: Ratio
 
 
 class Power(_Section, frozen=True, kw_only=True):
@@ -105,11 +115,15 @@ class Unrated(_Section, frozen=True, kw_only=True):
 
 
 class Names(_Section, frozen=True, kw_only=True):
-    """Words in names of namespaces and workloads."""
+    """Words in names of namespaces, workloads, pods and containers."""
 
     production: tuple[str, ...]
     batch: tuple[str, ...]
     research: tuple[str, ...]
+    service: tuple[str, ...]
+    interactive: tuple[str, ...]
+    training: tuple[str, ...]
+    other: tuple[str, ...]
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -128,6 +142,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schedule: Schedule
     smaller: Smaller
     commit: Commit
+    faults: Faults
     power: Power
     unrated: Unrated
     names: Names

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cache
 from typing import Literal
 
@@ -20,7 +21,7 @@ from gpuledger.catalog.prices import MarketPrice, market_price
 from gpuledger.catalog.prices.offers import load_offers
 from gpuledger.catalog.prices.spread import quantile, spot_cuts
 from gpuledger.telemetry.series.exporters import fields_of
-from gpuledger.units import Unknown
+from gpuledger.units import MS_PER_HOUR, Unknown
 
 Pipe = Literal["tensor", "fp32", "fp64"]
 # A pipe that is active for less of its time than this does not decide where a job can run.
@@ -122,37 +123,48 @@ def _discount(kind: str, wanted: str) -> Discount | Unknown:
 
 @dataclass(frozen=True)
 class SmallerGpu:
-    """A cheaper GPU that holds the case: what fits, and what it saves of the bill."""
+    """A cheaper GPU that holds the case: what fits, and what it saves of what is `paid` per GPU-hour."""
 
     gpu: Gpu
     price: MarketPrice
-    now: MarketPrice
+    paid_usd_per_gpu_h: Decimal
     gain: Range
     fits: str
 
 
+def paid_per_gpu_h(case: Case) -> Decimal | Unknown:
+    """What is paid for one GPU-hour of the case, on average."""
+    if isinstance(case.dollars, Unknown):
+        return case.dollars
+    paid_ms = case.times.paid_ms
+    return case.dollars.paid_usd * MS_PER_HOUR / paid_ms if paid_ms else Unknown("no time is paid for")
+
+
 def smaller_gpu(case: Case, limits: Limits) -> SmallerGpu | Unknown:
-    """The cheapest GPU of the same vendor that has the memory, the compute and the bandwidth this case needs."""
-    gpu, demand = case.gpu, case.demand
+    """The cheapest GPU of the same vendor that has the memory, the compute and the bandwidth this case needs, for less
+    than is paid. Work that leaves few SMs free may be limited by what no counter shows."""
+    gpu, demand, sm = case.gpu, case.demand, case.signals.sm_ratio
     if isinstance(gpu, Unknown):
         return gpu
+    if sm is not None and sm >= limits.smaller.sm_below_ratio:
+        return Unknown(f"its SMs have work {100 * sm:.0f} % of the time")
     for figure in (demand.memory_max_bytes, demand.tflops, demand.dram_bytes_per_s):
         if isinstance(figure, Unknown):
             return Unknown(f"the headroom is not measured: {figure.why}")
-    now = market_price(gpu.key)
-    if isinstance(now, Unknown):
-        return now
-    found = [s for other in load_gpus().values() if (s := _candidate(case, gpu, other, now, limits)) is not None]
+    paid = paid_per_gpu_h(case)
+    if isinstance(paid, Unknown):
+        return paid
+    found = [s for other in load_gpus().values() if (s := _candidate(case, gpu, other, paid, limits)) is not None]
     if not found:
         return Unknown(f"no cheaper GPU of the catalog holds what {case.name} needs")
     return min(found, key=lambda s: (s.price.usd_per_gpu_h, s.gpu.key))
 
 
-def _candidate(case: Case, gpu: Gpu, other: Gpu, now: MarketPrice, limits: Limits) -> SmallerGpu | None:
+def _candidate(case: Case, gpu: Gpu, other: Gpu, now: Decimal, limits: Limits) -> SmallerGpu | None:
     price, fits = market_price(other.key), _fits(case, other, limits)
-    if isinstance(price, Unknown) or fits is None or not is_smaller(gpu, other, limits):
+    if isinstance(price, Unknown) or fits is None or not is_smaller(gpu, other, limits) or not now:
         return None
-    paid = float(now.usd_per_gpu_h)
+    paid = float(now)
     cut = 1 - float(price.usd_per_gpu_h) / paid
     if cut < limits.smaller.cheaper_from_ratio or len(price.clouds) < limits.smaller.clouds_from:
         return None

@@ -9,14 +9,11 @@ import math
 
 from gpuledger.advice.rule import Case, Gain, Limits, Range, gb_per_s, pct
 from gpuledger.catalog.gpus import Gpu
+from gpuledger.physics.purpose import names_of
 from gpuledger.units import Unknown
 
 # Precisions of tensor work at 16 bits and below.
 REDUCED = ("bf16", "fp16", "fp8", "int8", "fp4")
-_UNSURE = (
-    "the precision is not recorded and counters are missing: a job that runs in 16 bits already gains nothing; high "
-)
-_UNSURE += "end as measured for fp32"
 TO_16_BITS = Gain(
     "speedup",
     "measured",
@@ -24,7 +21,6 @@ TO_16_BITS = Gain(
     "language model at the same batch 49 -> 395 TFLOP/s (8.0x); middle: their geometric mean",
     (2.6, 4.6, 8.0),
     variants={
-        "guessed": Gain("speedup", "assumed", _UNSURE, (1.0, 1.0, 8.0)),
         "tf32": Gain(
             "speedup",
             "measured",
@@ -40,8 +36,54 @@ TO_TENSOR_CORES = Gain(
     "own recordings on one H200, fp32 against tf32: resnet50 20 -> 48 TFLOP/s (2.4x), a 735M language model at the "
     "same batch 49 -> 187 (3.8x), 8192 GEMM 51 -> 377 (7.4x)",
     (2.4, 3.8, 7.4),
-    variants={"guessed": Gain("speedup", "assumed", _UNSURE, (1.0, 1.0, 7.4))},
 )
+
+
+def trains(case: Case, limits: Limits) -> bool:
+    """Whether something recorded says that it trains: its own meter, or a name that no other name contradicts."""
+    if case.measured:
+        return True
+    names = limits.names
+    said = (case.purpose == "training" and case.purpose_by == "name") or case.words & _training(limits)
+    return bool(said) and not is_service(case, limits) and not case.words & {*names.interactive, *names.other}
+
+
+def _training(limits: Limits) -> frozenset[str]:
+    return names_of("training") | set(limits.names.training)
+
+
+def is_service(case: Case, limits: Limits) -> bool:
+    """Whether a name says that it answers requests."""
+    return case.serves or bool(case.words & (names_of("inference") | set(limits.names.service)))
+
+
+def is_interactive(case: Case, limits: Limits) -> bool:
+    """Whether a name says that a person works at it, and none that it answers requests."""
+    return bool(case.words & set(limits.names.interactive)) and not stays_up(case, limits)
+
+
+def stays_up(case: Case, limits: Limits) -> bool:
+    """Production and services are asked about, never ended: they wait for requests, however long."""
+    return is_service(case, limits) or bool(case.words & set(limits.names.production))
+
+
+def faults_first(case: Case, limits: Limits) -> bool:
+    """Whether faults or heat come first: enough of the owner's GPUs have them for the others to wait."""
+    health, rule = case.health, limits.faults
+    return health.owner_failing_ratio >= rule.failing_from_ratio or health.owner_hot_ratio >= rule.hot_from_ratio
+
+
+def clocks_held(case: Case, limits: Limits) -> bool:
+    """Whether faults, heat or a power limit below the board's own hold the work down."""
+    return faults_first(case, limits) or case.demand.capped_ratio >= limits.power.capped_from_ratio
+
+
+def of_long(gain: Gain, case: Case, hours: float) -> Range:
+    """What a change gives back of some hours of long stretches without work, rather than of all pauses."""
+    resting = (case.idle_held_ratio if "idle_held" in gain.of else case.idle_ratio) * case.observed_h
+    part = min(1.0, hours / resting) if resting else 0.0
+    assert gain.range is not None
+    return Range.of(*(share * part * case.share(*gain.of) for share in gain.range))
 
 
 def waits_for_input(case: Case, limits: Limits) -> str | None:
@@ -54,17 +96,26 @@ def waits_for_input(case: Case, limits: Limits) -> str | None:
         maybe = "; if it trains, rather than serves" if case.purpose == "inference" else ""
         # With the links full it is other GPUs that are waited for.
         lost = f"{pct(case.share('underused'))} of what is paid is lost there"
-        return None if waits_for_gpus(case, limits) else f"{busy}; the GPU waits in between: {lost}{maybe}"
-    if case.by_counters or not case.works:
-        return None
-    underused, memory = case.phase("underutilized"), case.demand.memory_max_ratio
-    low = not isinstance(memory, Unknown) and memory < limits.memory.low_below_ratio
-    if case.klass == "steady-partial" and (underused or 0.0) >= limits.phases.dominant_from_ratio and low:
-        return (
-            f"underutilized for {pct(underused or 0.0)} of the time with at most {pct(memory)} of the memory used; "
-            "without counters, short waits for input cannot be distinguished from small kernels"
-        )
+        if waits_for_gpus(case, limits) or _may_wait(case, limits):
+            return None
+        return f"{busy}; the GPU waits in between: {lost}{maybe}"
     return None
+
+
+def _may_wait(case: Case, limits: Limits) -> bool:
+    """Whether several GPUs may wait for each other: they exchange data, or nothing shows that they do not.
+
+    Input comes in only: where much more comes in over PCIe than goes out, it is input that they take.
+    """
+    exchanged, received = case.demand.nvlink_bytes_per_s, case.demand.pcie_rx_bytes_per_s
+    if case.gpus == 1:
+        return False
+    if not isinstance(received, Unknown) and (both := case.signals.pcie_bytes_per_s) is not None:
+        takes = received >= limits.traffic.pinned_from_bytes_per_s and received >= 2 * (both - received)
+        return not takes and (isinstance(exchanged, Unknown) or exchanged >= limits.traffic.copies_from_bytes_per_s)
+    if isinstance(exchanged, Unknown):
+        return not case.by_counters
+    return exchanged >= limits.traffic.copies_from_bytes_per_s
 
 
 def waits_for_gpus(case: Case, limits: Limits) -> str | None:
@@ -113,18 +164,7 @@ def runs_in_fp32(case: Case, limits: Limits) -> str | None:
         return None
     if case.precision == "fp32":
         return "compute-bound, and the job says that it runs in fp32"
-    busy = case.phase("compute_bound")
-    if case.by_counters or busy is None or busy < limits.phases.dominant_from_ratio:
-        return None
-    return (
-        f"utilization of 90 % and more for {pct(busy)} of the time, near the power limit; the precision is not "
-        "recorded: skip this where the job already runs in 16 bits"
-    )
-
-
-def guessed(case: Case) -> str:
-    """The range of gains: where neither counters nor the job show the precision, there may be nothing to gain."""
-    return "" if case.by_counters or case.precision is not None else "guessed"
+    return None
 
 
 def _off_the_tensor_pipe(case: Case, limits: Limits) -> str | None:
@@ -213,9 +253,13 @@ NO_WORK_RATIO = 0.01
 
 
 def room_to_share(case: Case, limits: Limits) -> str | None:
-    """Idle-heavy, or a server with time to spare, and small enough for two on a card most of the time."""
+    """Idle-heavy, or a server with time to spare, and small enough for two on a card most of the time.
+
+    One GPU with one load is not shared with itself; a job that trains, or of which nothing is known, may need all of
+    its GPUs at once; and nothing is put next to faults.
+    """
     memory = case.demand.memory_mean_ratio
-    if case.sliced or case.namespace is None or isinstance(memory, Unknown):
+    if case.sliced or case.namespace is None or isinstance(memory, Unknown) or not may_share(case, limits):
         return None
     if max(case.busy_ratio, case.idle_held_ratio) < NO_WORK_RATIO:  # nothing to share: give it back
         return None
@@ -225,9 +269,16 @@ def room_to_share(case: Case, limits: Limits) -> str | None:
     if resting >= limits.idle.idle_heavy_from_ratio:
         return f"idle {pct(resting)} of the time; {fits}"
     spare = case.share("idle", "idle_held", "underused")
-    if case.purpose == "inference" and spare >= limits.idle.idle_heavy_from_ratio:
+    if is_service(case, limits) and spare >= limits.idle.idle_heavy_from_ratio:
         return f"a server with nothing to do for {pct(spare)} of what is paid; {fits}"
     return None
+
+
+def may_share(case: Case, limits: Limits) -> bool:
+    """Whether there are several GPUs of servers or of people, each with pods of its own, and none of them fails."""
+    kind = is_service(case, limits) or is_interactive(case, limits)
+    other = case.words & (_training(limits) | set(limits.names.other))
+    return case.gpus > 1 and case.own_pods and kind and not other and not case.health.affected
 
 
 def _fits(case: Case, mean: float, limits: Limits) -> str:
@@ -268,7 +319,7 @@ def packed(case: Case, limits: Limits) -> tuple[int, Range] | None:
     wanted = need(case)
     if wanted is None:
         return None
-    if case.purpose == "inference":
+    if is_service(case, limits):
         wanted = (max(case.busy_ratio, 0.01),) * 2
     counts = [min(case.gpus, math.ceil(case.gpus * part / full)) for part, full in _plans(*wanted, limits)]
     return counts[1], Range.of(*(1 - n / case.gpus for n in counts))

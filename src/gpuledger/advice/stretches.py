@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from gpuledger.advice.case import words_of
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.summed import Summed, SumsRow
 from gpuledger.catalog.gpus import Gpu, find_gpu
@@ -19,7 +20,7 @@ from gpuledger.catalog.thresholds import Thresholds, load_thresholds
 from gpuledger.cost.buckets import IDLE
 from gpuledger.cost.rating import Rated, Rater
 from gpuledger.lake.layout import Lake
-from gpuledger.ledger.read.adding import Accumulator, apart, grouped, some
+from gpuledger.ledger.read.adding import Accumulator, apart, grouped, runs, some
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.columns import Rows, kept
 from gpuledger.ledger.read.rollup import HEALTH, HISTOGRAM
@@ -29,6 +30,7 @@ from gpuledger.physics.activity import CONDITIONS
 from gpuledger.physics.behavior import NOT_KNOWN, classify_rows, figure_rows, load_rules
 from gpuledger.physics.signals import GpuFacts, signal_rows
 from gpuledger.physics.states import NOT_ALL_SEEN, State
+from gpuledger.telemetry import schema
 from gpuledger.units import MS_PER_DAY, PPM
 
 KEYS = ("gpu_uuid", "gpu_instance_id", "namespace", "workload", "gpu_model", "tensor_precision")
@@ -83,6 +85,33 @@ def read_stretches(
     return StretchReader(limits, thresholds or load_thresholds()).found(lake, scope)
 
 
+@dataclass(frozen=True, slots=True)
+class Pods:
+    """The pods of one device for one owner: their names, and all words in these and in those of their containers."""
+
+    names: frozenset[str]
+    words: frozenset[str]
+
+
+def read_pods(lake: Lake, scope: Scope) -> dict[Key, Pods]:
+    """The pods and containers of each device and owner."""
+    books, labels = Books(lake, scope), (*schema.DEVICE, "namespace", "workload", "pod", "container")
+    found = dict[Key, tuple[set[str], set[str]]]()
+    seen = set[tuple[str | None, ...]]()
+    for rows in books.pods(labels):
+        order, starts = runs([rows[c] + 1 for c in labels])
+        first = starts if order is None else order[starts]
+        texts = zip(*(books.names[c].text(rows[c][first]) for c in labels), strict=True)
+        for held in texts:
+            if held not in seen:
+                seen.add(held)
+                uuid, instance, namespace, workload, pod, container = held
+                names, words = found.setdefault((uuid or "", instance, namespace, workload), (set(), set()))
+                names.update({pod} if pod else ())
+                words.update(words_of(pod or ""), words_of(container or ""))
+    return {key: Pods(frozenset(names), frozenset(words)) for key, (names, words) in found.items()}
+
+
 class StretchReader:
     """Judges the rows of a day and adds up days of one class."""
 
@@ -115,9 +144,14 @@ class StretchReader:
             self._sums.add([*keys, self._judge(books, keys, sums)], sums)
 
     def _add_work(self, rows: Rows) -> None:
+        # A little utilization is some work: what is idle by the bill for that is not idle here.
+        some_work = (rows["state"] == State.IDLE) & (np.maximum(rows["engine_ms"], rows["sm_ms"]) == 0)
+        some_work &= rows["util_ppm_ms"] >= self._rules.idle.activity_below_ratio * PPM * np.maximum(rows["util_ms"], 1)
+        if some_work.any():
+            rows |= {name: np.where(some_work, 0, rows[name]) for name in IDLE}
         no_work, old = np.sum([rows[i] for i in IDLE], axis=0), rows["state"] < 0
         # Lines of version 1 do not tell states apart: one that idles throughout is known by its sums.
-        resting = (rows["state"] == State.IDLE) | (old & (no_work >= rows["observed_ms"]))
+        resting = ((rows["state"] == State.IDLE) & ~some_work) | (old & (no_work >= rows["observed_ms"]))
         engaged = rows["observed_ms"] * ~resting
         limit, pif = rows["limit_mw"], np.where(rows["limit_mw"] > 0, rows["pif_ms"], 0)
         with np.errstate(invalid="ignore", divide="ignore"):

@@ -32,10 +32,10 @@ from gpuledger.units import MS_PER_HOUR, MS_PER_S
 # Rows worked on at once: enough to make the calls cheap, few enough for the columns in use to stay near the cores.
 BLOCK_ROWS = 1 << 18
 _LEVELS = (
-    "gpu_util_ratio", "mem_copy_util_ratio", "power_w", "sm_clock_mhz", "gpu_temp_c", "mem_temp_c", "fb_used_bytes",
-    "fb_free_bytes", "engine_ratio", "sm_ratio", "dram_ratio", "pcie_tx_bytes_per_s", "pcie_rx_bytes_per_s",
-    "nvlink_bytes_per_s", "throttle_bits", "slice_ratio", "power_limit_w", "occupancy_ratio", "integer_ratio",
-    *(f"{p}_ratio" for p in PIPES),
+    "gpu_util_ratio", "mem_copy_util_ratio", "enc_util_ratio", "dec_util_ratio", "power_w", "sm_clock_mhz",
+    "gpu_temp_c", "mem_temp_c", "fb_used_bytes", "fb_free_bytes", "engine_ratio", "sm_ratio", "dram_ratio",
+    "pcie_tx_bytes_per_s", "pcie_rx_bytes_per_s", "nvlink_bytes_per_s", "throttle_bits", "slice_ratio",
+    "power_limit_w", "occupancy_ratio", "integer_ratio", *(f"{p}_ratio" for p in PIPES),
 )  # fmt: skip
 COUNTERS = (*schema.counters(), "xid")
 _LABELS = (*schema.DEVICE, *OWNERSHIP, "gpu_model", "host", "gpu_index", "region", "node_group")
@@ -146,7 +146,9 @@ def _post_block(
     add_errors(sums, batch, stamps, after, grouped)
     add_energy(sums, batch, stamps, after, grouped, start, full)
     _add_keys(sums, batch, grouped, stamps)
-    found = spells.find(stamps, stamps.of(state), stamps.of(judged.memory))
+    # A little utilization is some work: no stretch without work goes on over it.
+    quiet = state if judged.low is None else np.where(judged.low & (state == State.IDLE), np.int8(State.PLAIN), state)
+    found = spells.find(stamps, stamps.of(quiet), stamps.of(judged.memory))
     return _Block(sums.out, grouped.samples + first_row, found, batch.devices, own)
 
 

@@ -43,6 +43,11 @@ def _rules() -> _File:
     return load_toml(data_dir(__package__, "data", "purpose.toml"), _File)
 
 
+def names_of(kind: Purpose) -> frozenset[str]:
+    """The words of names that show a purpose."""
+    return frozenset(_rules().names[kind])
+
+
 def purpose(name: str, sums: Mapping[str, float], nameless: str) -> Aim:
     """Training, inference or neither; `nameless` is what time without an owner is called."""
     rules = _rules()

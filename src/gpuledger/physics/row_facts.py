@@ -27,6 +27,10 @@ class _Copies(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pcie_from_bytes_per_s: float
 
 
+class _Video(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    util_from_ratio: float
+
+
 class _Bursts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     power_above_idle_from_ratio: float
 
@@ -48,6 +52,7 @@ class StateRules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     light: _Light
     bursts: _Bursts
     copies: _Copies
+    video: _Video
     budgets: dict[str, Budget]
 
 

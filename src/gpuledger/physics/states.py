@@ -55,18 +55,24 @@ RESTING = (State.IDLE, State.WAIT, State.UNSTATED)
 BY_MEMORY = (State.MEMORY, State.MEMORY_UNSEEN, State.MEMORY_THIN, State.MEMORY_ALONE)
 BY_PIPES = tuple(s for s in State if s.label.split("-")[0] in ("light", "matrix", "vector"))
 NOT_ALL_SEEN = tuple(s for s in State if s.label.endswith("-unseen"))
+_SEEN = tuple(range(State.LIGHT, State.MEMORY + 1))
 _SLIM = ((State.MATRIX_THIN, State.MATRIX_ALONE), (State.MEMORY_THIN, State.MEMORY_ALONE))
 # How memory stands in a sample without work.
 FREE, HELD, NO_MEMORY = 0, 1, 2
 
 
 class Judged(msgspec.Struct, frozen=True):
-    """State by row, how memory stands, and the busy share of each row's time (NaN where it is not known)."""
+    """State by row, how memory stands, and the busy share of each row's time (NaN where it is not known).
+
+    `low`: rows that are idle by utilization alone, though it is not next to nothing: the bill calls them idle, but they
+    are not part of a stretch without work. None where there are none.
+    """
 
     state: np.ndarray
     memory: np.ndarray
     busy: np.ndarray | None
     by_engine: np.ndarray | None
+    low: np.ndarray | None = None
 
 
 Readings = Mapping[str, np.ndarray]
@@ -105,20 +111,33 @@ def judge(readings: Readings, facts: RowFacts, idle: Idle, n: int) -> Judged:
     """The state of each row by itself; which of the still ones are waits is decided by their neighbors."""
     activity = _either(readings.get("engine_ratio"), readings.get("sm_ratio"))
     util = readings.get("gpu_util_ratio")
-    busy = _either(activity, util)
-    if busy is None:
+    busy, video = _either(activity, util), _video(readings)
+    if busy is None and video is None:
         return Judged(np.full(n, State.UNSTATED, np.int8), np.zeros(n, np.int8), None, None)
+    if busy is None:
+        busy = np.full(n, np.nan)
+    low = None
     if activity is None:
         still = (busy < idle.util_below_ratio) & ~_draws_power(readings, facts, n)
+        low = still & (busy >= idle.activity_below_ratio)
     else:
         still = activity < idle.activity_below_ratio
         if util is not None and (blank := np.isnan(activity)).any():
-            still |= blank & (util < idle.util_below_ratio) & ~_draws_power(readings, facts, n)
+            by_util = blank & (util < idle.util_below_ratio) & ~_draws_power(readings, facts, n)
+            low = by_util & (util >= idle.activity_below_ratio)
+            still |= by_util
     still &= ~_copies(readings, n)
     state = _working(readings, facts, n)
+    if video is not None:
+        still &= ~(video > 0)
+        # Who codes video uses no pipe: what it does is not recorded as one.
+        state[(video > 0) & np.isin(state, _SEEN)] += UNSEEN
+        busy = np.fmax(busy, np.where(video > 0, video, np.nan))
     state[still] = State.IDLE
     state[np.isnan(busy)] = State.UNSTATED
-    return Judged(state, memory_of(readings, still, idle), busy, activity)
+    if low is not None and not low.any():
+        low = None
+    return Judged(state, memory_of(readings, still, idle), busy, activity, low)
 
 
 def _draws_power(readings: Readings, facts: RowFacts, n: int) -> np.ndarray:
@@ -141,6 +160,17 @@ def _copies(readings: Readings, n: int) -> np.ndarray:
     for more in traffic[1:]:
         both = both + _or_zero(more)
     return np.asarray(both >= state_rules().copies.pcie_from_bytes_per_s)
+
+
+def _video(readings: Readings) -> np.ndarray | None:
+    """The utilization of encoder or decoder, the higher one, where one of them works, else 0; None where none does."""
+    least, most = state_rules().video.util_from_ratio, None
+    for name in ("enc_util_ratio", "dec_util_ratio"):
+        values = readings.get(name)
+        if values is not None and (at_work := values >= least).any():
+            own = np.where(at_work, values, 0.0)
+            most = own if most is None else np.maximum(most, own)
+    return most
 
 
 def _or_zero(values: np.ndarray) -> np.ndarray:

@@ -1,7 +1,7 @@
 """Would mixed precision put the tensor pipe to work?"""
 
 from gpuledger.advice.rule import PRECISION, Case, Effort, Limits, Reason, advise, python
-from gpuledger.advice.signs import TO_16_BITS, guessed, runs_in_fp32, runs_in_tf32
+from gpuledger.advice.signs import TO_16_BITS, runs_in_fp32, runs_in_tf32
 from gpuledger.catalog.gpus import Gpu
 
 CHANGE = python("""
@@ -34,4 +34,4 @@ def when(case: Case, limits: Limits) -> Reason | None:
         return None
     full, half = case.gpu.peak_tflops.get("fp32"), case.gpu.peak_tflops["fp16"]
     times = f"{half.value / full.value:.0f} times" if full else "more than"
-    return Reason(f"{sign}; {case.gpu.name} does {times} the fp32 work in fp16", variant=guessed(case))
+    return Reason(f"{sign}; {case.gpu.name} does {times} the fp32 work in fp16")

@@ -1,7 +1,7 @@
 """Would bfloat16 put the tensor pipe to work without a loss scaler?"""
 
 from gpuledger.advice.rule import PRECISION, Case, Effort, Limits, Reason, advise, python
-from gpuledger.advice.signs import TO_16_BITS, guessed, runs_in_fp32, runs_in_tf32
+from gpuledger.advice.signs import TO_16_BITS, runs_in_fp32, runs_in_tf32
 from gpuledger.catalog.gpus import Gpu
 
 CHANGE = python("""
@@ -28,4 +28,4 @@ def when(case: Case, limits: Limits) -> Reason | None:
     if sign := runs_in_tf32(case):
         return Reason(f"{sign}; BF16 does twice the work", variant="tf32")
     sign = runs_in_fp32(case, limits)
-    return Reason(f"{sign}; {case.gpu.name} has BF16 tensor cores", variant=guessed(case)) if sign else None
+    return Reason(f"{sign}; {case.gpu.name} has BF16 tensor cores") if sign else None

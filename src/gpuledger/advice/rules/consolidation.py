@@ -1,7 +1,7 @@
 """Would fewer GPUs do the same work?"""
 
 from gpuledger.advice.rule import SHARE_A_GPU, Case, Effort, Gain, Limits, Reason, advise, bash, pct
-from gpuledger.advice.signs import packed, room_to_share
+from gpuledger.advice.signs import is_service, may_share, packed, room_to_share
 
 CHANGE = bash("""
 # The same work on {{fewer}} of {{gpus}} GPUs: fewer replicas, or a queue that starts the next job when one ends.
@@ -31,6 +31,8 @@ def when(case: Case, limits: Limits) -> Reason | None:
 def _spare_servers(case: Case, limits: Limits) -> str | None:
     """Copies of a server, however much memory each holds, with time to spare."""
     spare = case.share("idle", "idle_held", "underused")
-    if case.sliced or case.purpose != "inference" or not case.works or spare < limits.idle.idle_heavy_from_ratio:
+    if case.sliced or not case.works or spare < limits.idle.idle_heavy_from_ratio:
+        return None
+    if not is_service(case, limits) or not may_share(case, limits):
         return None
     return f"servers with nothing to do for {pct(spare)} of what is paid; if they are copies of one, fewer will do"

@@ -1,6 +1,7 @@
 """Is a GPU held by something that no longer works?"""
 
-from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, pct, python, yaml
+from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, bash, pct, python
+from gpuledger.advice.signs import is_interactive, of_long, stays_up
 
 CHANGE = python("""
 # jupyter_server_config.py: a notebook that idles gives its GPU back after an hour.
@@ -9,27 +10,13 @@ c.MappingKernelManager.cull_interval = 300
 c.MappingKernelManager.cull_connected = True
 c.ServerApp.shutdown_no_activity_timeout = 3600
 """)
-SERVER = yaml("""
-# KEDA: no replica without requests, one as soon as a request comes.
-apiVersion: keda.sh/v1alpha1
-kind: ScaledObject
-metadata:
-  name: scale-to-zero
-  namespace: {{namespace}}
-spec:
-  scaleTargetRef:
-    name: your-server
-  minReplicaCount: 0
-  maxReplicaCount: 4
-  cooldownPeriod: 900
-  triggers:
-    - type: prometheus
-      metadata:
-        serverAddress: http://prometheus.monitoring:9090
-        query: sum(rate(http_requests_total[5m]))
-        threshold: "1"
+PROCESS = bash("""
+# Who holds memory and does nothing? Ask its owner, then end it: TERM first, so that it can save.
+nvidia-smi --query-compute-apps=gpu_uuid,pid,process_name,used_memory --format=csv
+ps -o pid,user,lstart,etime,args -p "$PID"
+kill -TERM "$PID"
 """)
-SOURCE = "assumed: the share of held-idle time that lies beyond the timeout"
+SOURCE = "assumed: the share of the stretches named, beyond the timeout, that culling gives back"
 GAIN = Gain("recovers", "assumed", SOURCE, (0.5, 0.8, 0.95), of=("idle_held",))
 
 
@@ -37,10 +24,20 @@ GAIN = Gain("recovers", "assumed", SOURCE, (0.5, 0.8, 0.95), of=("idle_held",))
     "cull-idle", "End what idles and holds memory: culling, idle timeouts", "hours", Effort("small", 4), CHANGE, GAIN
 )
 def when(case: Case, limits: Limits) -> Reason | None:
-    """Idle with memory held, for much of the time. A server is kept for its requests."""
-    held = case.idle_held_ratio
-    if held < limits.idle.idle_heavy_from_ratio or (case.works and case.serves):
+    """Idle with memory held, for much of the time and for longer than a timeout. Never production, never a service.
+
+    What is not known to be interactive may pause for hours and work on: only what has stopped for good is to be ended.
+    """
+    held, rule = case.idle_held_ratio, limits.idle
+    if held < rule.idle_heavy_from_ratio or stays_up(case, limits):
         return None
-    change = SERVER if case.serves else None
-    fills = {"namespace": case.namespace or "default"}
-    return Reason(f"idle with memory held {pct(held)} of the time", fills=fills, change=change)
+    if is_interactive(case, limits):
+        timeout, found, change = rule.cull_timeout_h, case.long_idle.held_h, None
+    else:
+        timeout, found, change = rule.release_from_h, case.long_idle.held_last_h, PROCESS
+    found = tuple(h for h in found if h >= timeout)
+    if not found:
+        return None
+    beyond = sum(h - rule.cull_timeout_h for h in found)
+    why = f"idle with memory held {pct(held)} of the time, for up to {max(found):,.1f} h at a stretch"
+    return Reason(why, of_long(GAIN, case, beyond), change=change)

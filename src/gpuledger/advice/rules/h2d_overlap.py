@@ -38,8 +38,6 @@ def when(case: Case, limits: Limits) -> Reason | None:
     copied = case.demand.pcie_rx_bytes_per_s
     if not sign:
         return None
-    if isinstance(copied, Unknown):
-        return None if case.by_counters else Reason(f"{sign}; PCIe traffic is not recorded")
-    if copied < limits.traffic.copies_from_bytes_per_s:
+    if isinstance(copied, Unknown) or copied < limits.traffic.copies_from_bytes_per_s:
         return None
     return Reason(f"{sign}; {gb_per_s(copied)} are copied to the GPU")

@@ -33,6 +33,6 @@ def when(case: Case, limits: Limits) -> Reason | None:
     """Kernels that do not fill the GPU, or much traffic between GPUs, and memory never used."""
     sign = steady_partial(case, limits) or small_kernels(case) or waits_for_gpus(case, limits)
     room = memory_room(case, limits)
-    if not sign or not room:
+    if not sign or not room or not case.by_counters:
         return None
-    return Reason(f"{sign}; {room}", change=SERVER if case.serves else None)
+    return Reason(f"{sign}; {room}", change=SERVER if "vllm" in case.words else None)

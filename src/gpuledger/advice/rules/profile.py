@@ -1,6 +1,7 @@
 """Which question can only a profile of the kernels answer?"""
 
-from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, python
+from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, bash, python
+from gpuledger.advice.signs import trains, waits_for_input
 
 # Classes whose cause lies within the kernels or between them, where means over seconds do not reach.
 _ASK = ("spinning", "launch-bound", "sync-bound", "steady-partial", "memory-bound")
@@ -22,13 +23,23 @@ with profile(
             break
 print(profiler.key_averages().table(sort_by="cuda_time_total", row_limit=20))
 """)
+TIMELINE = bash("""
+# A timeline of host and GPU, whatever the job is written in: which kernels run, and what is between them.
+nsys profile --duration 60 --trace cuda,nvtx,osrt --output trace COMMAND
+nsys stats trace.nsys-rep
+# AMD: rocprofv3 --sys-trace -d trace -- COMMAND
+""")
 GAIN = Gain("none", "assumed", "a profile saves nothing by itself: it says which of the other changes will")
 
 
-@advise("profile", "Look at the kernels: torch.profiler, then a whole timeline", None, Effort("small", 2), CHANGE, GAIN)
-def when(case: Case, _: Limits) -> Reason | None:
-    """A class whose cause lies within the kernels."""
-    if case.klass not in _ASK:
+@advise("profile", "Look at the kernels: a profile, then a whole timeline", None, Effort("small", 2), CHANGE, GAIN)
+def when(case: Case, limits: Limits) -> Reason | None:
+    """A class whose cause lies within the kernels, or one that was judged without counters."""
+    waits = case.klass == "starved" and not (trains(case, limits) and waits_for_input(case, limits))
+    unseen = case.works and not case.by_counters
+    if not (case.klass in _ASK or waits or unseen):
         return None
     shown = "; ".join(case.evidence[:3])
-    return Reason(f"{case.klass}: {shown}. Which kernels, and what is between them, only a profile shows")
+    change = None if trains(case, limits) else TIMELINE
+    why = f"{case.klass}: {shown}. Which kernels, and what is between them, only a profile shows"
+    return Reason(why, change=change)

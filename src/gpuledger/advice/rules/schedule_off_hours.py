@@ -1,6 +1,7 @@
 """Could these GPUs be off at night?"""
 
 from gpuledger.advice.rule import Case, Effort, Gain, Limits, Range, Reason, advise, pct, yaml
+from gpuledger.advice.signs import is_interactive, stays_up
 
 # How much of the quiet hours can be given back: a node takes its time to come and go, and some days differ.
 _PARTS = (0.5, 0.8, 1.0)
@@ -33,8 +34,15 @@ GAIN = Gain("computed", "measured", SOURCE)
     "schedule-off-hours", "Switch off at quiet hours: schedule off-hours", "hours", Effort("small", 4), CHANGE, GAIN
 )
 def when(case: Case, limits: Limits) -> Reason | None:
-    """The same hours of the day are idle on nearly all days, and others are not."""
+    """The same hours of the day are idle on nearly all days, and others are not, for what people use by day.
+
+    What has stopped for a day has no hours any more; production and services answer at all hours; and what is not known
+    to be used by people may have had those hours by chance.
+    """
     hours, rule = case.quiet_hours, limits.schedule
+    by_people = is_interactive(case, limits) or case.words & set(limits.names.research)
+    if not by_people or stays_up(case, limits) or case.long_idle.last_h >= limits.idle.release_from_h:
+        return None
     if not rule.at_least_hours <= len(hours) <= rule.at_most_hours or case.days < rule.days_from:
         return None
     evening, morning = _longest(hours)

@@ -2,7 +2,7 @@
 
 from gpuledger.advice.offers import smaller_gpu
 from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, yaml
-from gpuledger.advice.signs import waits_for_gpus, waits_for_input
+from gpuledger.advice.signs import is_service, waits_for_gpus, waits_for_input
 from gpuledger.units import Unknown
 
 CHANGE = yaml("""
@@ -32,12 +32,14 @@ def when(case: Case, limits: Limits) -> Reason | None:
         return None
     if case.klass in {"compute-bound", "memory-bound", "spinning", "launch-bound"}:
         return None
-    if not case.works and case.purpose != "inference":
-        return None  # what idles is to be ended, not moved; a server is kept for its requests
+    # What trains, or is not known, may need what counters do not show; what idles is to be ended, not moved.
+    if not is_service(case, limits) or case.health.affected or case.words & set(limits.names.other):
+        return None
     found = smaller_gpu(case, limits)
     if isinstance(found, Unknown):
         return None
-    prices = f"${found.price.usd_per_gpu_h:.2f} against ${found.now.usd_per_gpu_h:.2f} per GPU-hour on the market"
+    asked, paid = found.price.usd_per_gpu_h, found.paid_usd_per_gpu_h
+    prices = f"${asked:.2f} on the market against ${paid:.2f} paid per GPU-hour"
     sign = f"the most it needs fits {found.gpu.name} ({found.fits}): {prices}"
     fills = {"smaller": found.gpu.name.replace(" ", "-"), "namespace": case.namespace}
-    return Reason(sign, found.gain, f"{found.price.words}; {found.now.words}", fills=fills)
+    return Reason(sign, found.gain, found.price.words, fills=fills)

@@ -1,7 +1,7 @@
 """Do the products miss the tensor cores, by a switch that is off or by odd shapes?"""
 
 from gpuledger.advice.rule import PRECISION, Case, Effort, Limits, Reason, advise, pct, python
-from gpuledger.advice.signs import REDUCED, TO_TENSOR_CORES, guessed, runs_in_fp32
+from gpuledger.advice.signs import REDUCED, TO_TENSOR_CORES, runs_in_fp32
 from gpuledger.catalog.gpus import Gpu
 
 CHANGE = python("""
@@ -34,4 +34,4 @@ def when(case: Case, limits: Limits) -> Reason | None:
     sign = runs_in_fp32(case, limits)
     if not sign or "tf32" not in case.gpu.peak_tflops:
         return None
-    return Reason(f"{sign}; {case.gpu.name} has TF32", variant=guessed(case))
+    return Reason(f"{sign}; {case.gpu.name} has TF32")

@@ -265,6 +265,15 @@ class Books:
         none = np.zeros(0, dtype=np.int64)
         return joined(found) or dict.fromkeys((*schema.DEVICE, "kind", *_SPELL), none)
 
+    def pods(self, labels: Sequence[str]) -> Iterator[Rows]:
+        """Labels of the pods and containers that held devices, a file at a time; all of them on days of the window."""
+        wanted = Wanted(self._named(*labels), ("first_ms", "last_ms"))
+        with self._reading():
+            self._ledger.gather((d, "pods") for d in self._posted)
+            files = [str(f) for d in self._posted for f in self._ledger.files_of(d, "pods")]
+            for _, rows in read_files(files, wanted):
+                yield rows
+
     def _spells(self, posted: Iterable[PostedDay]) -> Iterator[Rows]:
         wanted = Wanted(self._named(*schema.DEVICE, "kind"), _SPELL)
         wanted_days = list(posted)

@@ -10,7 +10,18 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from gpuledger.plan.guide.judging import Place, effort, grouped, guidelines, refuse, risk, scored, too_slow
+from gpuledger.plan.guide.judging import (
+    Place,
+    costs_more,
+    effort,
+    grouped,
+    guidelines,
+    less_for_less,
+    refuse,
+    risk,
+    scored,
+    too_slow,
+)
 from gpuledger.plan.guide.memory_rule import rule_of_thumb
 from gpuledger.plan.guide.patterns import patterns
 from gpuledger.plan.guide.placed_job import Candidate, Job, Misfit, Placement, Rate
@@ -133,7 +144,8 @@ def _consider(
     monthly = usd * hours
     low, high = _range(candidate, monthly, rate, fixed_hours=job.serves or isinstance(speed, Unknown))
     verdicts = guidelines(job, candidate, terms.preferred)
-    saving = _saving(now, monthly)
+    same_work = same_work_pct(job, now, candidate, hours, speed)
+    saving = _saving(now, monthly, same_work)
     return Option(
         candidate=candidate,
         placement=placed,
@@ -145,6 +157,7 @@ def _consider(
         usd_per_million=usd * MILLION / (_exact(rate.middle) * S_PER_H),
         saving_usd=saving,
         saving_pct=_pct(saving, now.monthly_usd),
+        same_work_pct=same_work,
         speed_ratio=speed,
         risk=risk(job, candidate, placed, verdicts, speed),
         effort=effort(now.candidate, candidate),
@@ -176,10 +189,12 @@ def _scaling(option: Option, options: Sequence[Option]) -> Scaling | Unknown:
 
 
 def _chosen(ranked: Sequence[Option]) -> Option | None:
-    """The best option; the present setup where the best gains less than estimates and prices vary by."""
-    if not ranked:
-        return None
-    best, limits = _fewest(ranked), migrate_facts().limits
+    """The best option that does not only cost less for less work; the present setup where that gains less than
+    estimates and prices vary by."""
+    fair = [o for o in ranked if not less_for_less(o)]
+    if not fair:
+        return ranked[0] if ranked else None
+    best, limits = _fewest(fair), migrate_facts().limits
     stay = next((o for o in ranked if o.current), None)
     if stay is None or best.current or isinstance(best.saving_pct, Unknown) or isinstance(best.speed_ratio, Unknown):
         return best
@@ -224,11 +239,34 @@ def _other(candidate: Candidate, every: Sequence[Candidate]) -> Decimal | Unknow
     return Unknown(f"no {'on-demand' if candidate.purchase == 'spot' else 'spot'} offer of it is listed")
 
 
-def _saving(now: Current, monthly: Decimal) -> Decimal | Unknown:
+def _saving(now: Current, monthly: Decimal, same_work: float | Unknown) -> Decimal | Unknown:
     if isinstance(now.placement, Misfit):
         assert isinstance(now.rate, Unknown)
         return now.rate
+    if costs_more(same_work) and not isinstance(now.monthly_usd, Unknown) and monthly <= now.monthly_usd:
+        return Unknown(f"the same work costs {same_work:.0f} % more there")
     return now.monthly_usd if isinstance(now.monthly_usd, Unknown) else now.monthly_usd - monthly
+
+
+def same_work_pct(
+    job: Job, now: Current, candidate: Candidate, hours: Decimal, speed: float | Unknown
+) -> float | Unknown:
+    """How much more the same work costs on a candidate than now, in percent.
+
+    The hours of work that ends are those of the same work, and so are those of a server whose load was measured. A
+    server without a measured load is compared by what it can do: by the price of the GPUs and by that of whole
+    instances, as a cloud bills them unless others use the rest; the worse of the two counts.
+    """
+    if isinstance(speed, Unknown):
+        return speed
+    if not job.serves or job.busy_ratio is not None:
+        pct = _pct(_times(candidate.usd_per_h, hours), now.monthly_usd)
+        return pct if isinstance(pct, Unknown) else pct - 100
+    work = _exact(speed)
+    shares = _pct(_times(candidate.usd_per_h, hours / work), now.monthly_usd)
+    whole = _pct(_times(candidate.whole_usd_per_h, hours / work), now.whole_monthly_usd)
+    known = [pct - 100 for pct in (shares, whole) if not isinstance(pct, Unknown)]
+    return max(known) if known else shares
 
 
 def _times(price: Decimal | Unknown, hours: Decimal) -> Decimal | Unknown:

@@ -29,6 +29,8 @@ SPEED_REMEDY = "measure it where it runs; `gpuledger plan fit` shows on which ot
 OF_ALL = ("SPOT", "SPOT NOT ASKED", "COUNT")
 # Breaking one of these guidelines counts as a risk; the others are advice on price.
 BINDING = ("training_p", "family")
+# Less than this is a difference of rounding, not of cost.
+EVEN_PCT = 0.5
 
 
 def refuse(job: Job, candidate: Candidate, placed: Placement | Misfit) -> Refused | None:
@@ -172,12 +174,13 @@ def scored(options: Sequence[Option], weights: Weights, *, serves: bool, enough:
     """
     if not options:
         return []
-    best_usd = min(price(o, serves=serves) for o in options)
+    now = next((o.monthly_usd for o in options if o.current), None)
+    best_usd = min(price(o, serves=serves, now=now) for o in options)
     best_rate = min(max(_sure_speed(o) or 0.0 for o in options), math.inf if enough is None else enough)
     best_link = max(link_bytes_per_s(o) for o in options)
     made = []
     for option in options:
-        facts, zones, own = migrate_facts(), option.candidate.zones, price(option, serves=serves)
+        facts, zones, own = migrate_facts(), option.candidate.zones, price(option, serves=serves, now=now)
         rate, linked = _sure_speed(option), option.placement.gpus_per_copy > 1
         found: dict[Measure, float | None] = {
             "dollars": float(best_usd / own) if own else 1.0,
@@ -192,11 +195,26 @@ def scored(options: Sequence[Option], weights: Weights, *, serves: bool, enough:
     return sorted(made, key=lambda o: (-o.score, o.monthly_usd, o.candidate.id))
 
 
-def price(option: Option, *, serves: bool) -> Decimal:
-    """Dollars for a month of a server, or for a million units of work that ends."""
+def price(option: Option, *, serves: bool, now: Decimal | None = None) -> Decimal:
+    """Dollars for a month of a server, or for a million units of work that ends.
+
+    Where a server costs less only because it does less, the dollars for as much work as `now` count.
+    """
+    if now is not None and less_for_less(option):
+        return max(option.monthly_usd, now * (1 + Decimal(repr(option.same_work_pct)) / 100))
     if serves or isinstance(option.usd_per_million, Unknown):
         return option.monthly_usd
     return option.usd_per_million / Decimal(repr(option.placement.sure_ratio))
+
+
+def costs_more(same_work_pct: float | Unknown) -> bool:
+    """Whether the same work is known to cost more, by more than rounding."""
+    return not isinstance(same_work_pct, Unknown) and same_work_pct > EVEN_PCT
+
+
+def less_for_less(option: Option) -> bool:
+    """Whether its month costs less than now only because it does less: the same work costs more."""
+    return isinstance(option.saving_pct, Unknown) and costs_more(option.same_work_pct)
 
 
 def _sure_speed(option: Option) -> float | None:

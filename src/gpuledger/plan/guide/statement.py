@@ -52,7 +52,10 @@ class Verdict:
 @dataclass(frozen=True)
 class Option(_OfCandidate):
     """A candidate that can do the job. Dollars are per month; low and high come from the range of the price and, where
-    faster means cheaper, of the speed. `not_scored`: measures that are unknown and so not in the score."""
+    faster means cheaper, of the speed. `same_work_pct`: how much more the same work costs there than now, below zero
+    where it costs less; of the price of the GPUs and that of whole instances, the one that compares worse. Where it is
+    above zero, the savings are unknown: fewer dollars for less work are not a saving. `not_scored`: measures that are
+    unknown and so not in the score."""
 
     placement: Placement
     current: bool
@@ -63,6 +66,7 @@ class Option(_OfCandidate):
     usd_per_million: Decimal | Unknown
     saving_usd: Decimal | Unknown
     saving_pct: float | Unknown
+    same_work_pct: float | Unknown
     speed_ratio: float | Unknown
     risk: Judged
     effort: Judged

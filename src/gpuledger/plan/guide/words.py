@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from decimal import Decimal
 
-from gpuledger.plan.guide.judging import busy
+from gpuledger.plan.guide.judging import busy, less_for_less
 from gpuledger.plan.guide.placed_job import Misfit
 from gpuledger.plan.guide.schema import DENSE_WORDS, WorkloadType, migrate_facts
 from gpuledger.plan.guide.statement import MigrationPlan, Option
@@ -56,6 +56,8 @@ def _stay(plan: MigrationPlan, chosen: Option) -> str:
 
 
 def _saving(option: Option) -> str:
+    if less_for_less(option):
+        return f"The same work costs {option.same_work_pct:.0f} % more"
     if isinstance(option.saving_usd, Unknown) or isinstance(option.saving_pct, Unknown):
         return ""
     if option.saving_usd < 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from gpuledger.plan.guide.judging import less_for_less
 from gpuledger.plan.guide.placed_job import Misfit
 from gpuledger.plan.guide.schema import MEASURES
 from gpuledger.plan.guide.sets import MigrationSet
@@ -38,6 +39,8 @@ def _ratio(form: str) -> Callable[[Any], str]:
 
 
 def _saving(option: Option) -> Cell:
+    if less_for_less(option):
+        return Cell(f"work +{option.same_work_pct:.0f} %", None)
     return figure(option.saving_pct, lambda pct: f"{number(pct)} %")
 
 
@@ -64,6 +67,8 @@ def options_table(plan: MigrationPlan) -> Table:
         f"Score by {plan.job.priority} ({weights}). Speed: compared with now. "
         "Free: memory left over on the fullest GPU."
     )
+    if any(less_for_less(o) for o in shown(plan)):
+        note += " Work +X %: fewer dollars, but the same work costs X % more, so nothing is saved."
     empty = "No option can run this."
     return make_table("options", "Options, best first", heads, "wwwnnnnNNWNn", rows, note=note, empty=empty)
 
@@ -140,7 +145,11 @@ def comes_to(pattern: Pattern) -> str:
     if isinstance(saving, Unknown) and isinstance(speed, Unknown):
         return saving.why
     money = (
-        "" if isinstance(saving, Unknown) else f"saves {saving:.0f} %" if saving >= 0 else f"costs {-saving:.0f} % more"
+        saving.why
+        if isinstance(saving, Unknown)
+        else f"saves {saving:.0f} %"
+        if saving >= 0
+        else f"costs {-saving:.0f} % more"
     )
     fast = "" if isinstance(speed, Unknown) or speed == 1 else f"{speed:.2f} x the speed"
     return f"{pattern.option}: {', '.join(words for words in (money, fast) if words)}"
