@@ -14,7 +14,7 @@ SPREAD = --numprocesses $(WORKERS) --dist worksteal
 # Tests start many programs: what was compiled once is kept, even where the machine says otherwise.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help demo test test-train test-outside test-focus test-versions test-laws test-scale test-crash coverage lint format docs reference bench bench-truth bench-plans bench-viewers bench-ray bench-scale bench-peers fuzz screenshots wheel sbom audit lock clean
+.PHONY: help demo test golden golden-accept test-train test-outside test-focus test-versions test-laws test-scale test-crash coverage lint format docs reference bench bench-truth bench-plans bench-viewers bench-ray bench-scale bench-peers fuzz screenshots wheel sbom audit lock clean
 
 help: ## what can be made
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-12s %s\n", $$1, $$2}' Makefile
@@ -64,6 +64,12 @@ $(FOCUS)/.installed: $(STAMP) requirements/focus.lock
 	@$(BIN)/uv venv --quiet --python $(BIN)/python $(FOCUS)
 	@$(BIN)/uv pip sync --quiet --python $(FOCUS)/bin/python --require-hashes requirements/focus.lock
 	@touch $@
+
+golden: $(STAMP) ## compare what the commands answer with what they answered before; prints every figure that moved
+	$(BIN)/python tests/golden/golden.py
+
+golden-accept: $(STAMP) ## take over the moved figures that tests/golden/changes.csv lists, and what is new
+	$(BIN)/python tests/golden/golden.py --accept
 
 test-focus: $(FOCUS)/.installed ## check FOCUS rows with the FinOps Foundation's validator
 	$(BIN)/python -m pytest tests/live/test_focus_files.py -k validator
@@ -185,7 +191,7 @@ lock: ## resolve the locked versions again
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --extra all pyproject.toml -o $(RUN_LOCK)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate --group dev --extra charts --extra otel --extra plan --extra ray --extra stores --extra tui --extra web --extra xlsx pyproject.toml requirements/tools.in -o $(LOCK)
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate requirements/release.in -o requirements/release.lock
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --resolution lowest-direct --generate-hashes --no-header --no-annotate --extra all --extra remote pyproject.toml -o requirements/lowest.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --resolution lowest-direct --generate-hashes --no-header --no-annotate --group golden --extra all --extra remote pyproject.toml -o requirements/lowest.lock
 
 clean: ## remove what was made
 	rm -rf $(VENV) site dist gpuledger-demo gpuledger-data .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

@@ -82,11 +82,11 @@ class Environment:
         subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
         (self._wheel,) = folder.glob("*.whl")
 
-    def install(self, extras: Sequence[str]) -> None:
-        """Install the package with these extras."""
+    def install(self, extras: Sequence[str], tools: Sequence[str]) -> None:
+        """Install the package with these extras, and what its commands are run with."""
         python = ("--python", str(self.bin / "python"))
         asked = f"gpuledger[{','.join(extras)}] @ {self._wheel.as_uri()}"
-        uv("pip", "install", *python, "--constraint", str(self._limits), asked)
+        uv("pip", "install", *python, "--constraint", str(self._limits), asked, *tools)
         uv("pip", "check", *python)
 
 
@@ -213,7 +213,7 @@ def run_all(environment: Environment, folder: Path, runs: Runs) -> None:
     with served(folder) as address, bucket(folder) as (store, found_by):
         runs.environ |= found_by
         for stage in (ASKED["core"], ASKED["everything"]):
-            environment.install(stage["extras"])
+            environment.install(stage["extras"], stage.get("tools", ()))
             for kind, lines in (("command", stage["commands"]), ("terminal", stage.get("terminal", ())),
                                 ("dashboard", stage.get("dashboard", ()))):  # fmt: skip
                 for line in lines:
