@@ -5,7 +5,7 @@
 Every cell of the grid (bouncing.py) goes through import and `audit --json`, as one training job on one GPU:
 
     waits under 30 s that take 15 % of the time or more   class starved, first advice about loading data
-    waits of 30 s and more                                 that time counted as idle, first advice about idle GPUs
+    waits of 30 s and more                                 that time counted as idle, no advice to end or share the job
     waits that take less than 15 % of the time             class of the work itself, first advice not about loading data
 
 Without counters, waits or bursts shorter than the sampling step or the period of utilization cannot be resolved: the
@@ -33,7 +33,8 @@ from recording import BadRecording, Row, Track, read_recording, write_telemetry
 
 BAR_PCT, WAITS_FROM, LONG_WAIT_S, IDLE_FOUND = 95.0, 0.15, 30.0, 0.8
 LOADING = ("num-workers", "dali", "prefetch", "pin-memory", "persistent-workers", "h2d-overlap")
-IDLENESS = ("cull-idle", "release-idle", "mps", "mig", "time-slicing", "consolidation", "schedule-off-hours")
+# Pauses of a minute are no reason for any of these.
+ENDING = ("cull-idle", "release-idle", "mps", "mig", "time-slicing", "consolidation", "schedule-off-hours")
 # How the evidence says that the sampling is too coarse; any of them.
 CANNOT = ("cannot be resolved", "cannot be told at this sampling")
 WAITING = "idle_holding_memory"
@@ -133,7 +134,7 @@ def asked(cell: Cell, lake: Path) -> dict[str, Any]:
 
 def _idle(one: Mapping[str, Any], cell: Cell, _work: set[str]) -> bool:
     idle = one["bucket_pct"]["idle"] + one["bucket_pct"]["idle_held"]
-    return idle >= IDLE_FOUND * 100 * (1 - cell.load.duty) and one["first"] in IDLENESS
+    return idle >= IDLE_FOUND * 100 * (1 - cell.load.duty) and one["first"] not in ENDING
 
 
 CHECKS: dict[str, Callable[[Mapping[str, Any], Cell, set[str]], bool]] = {

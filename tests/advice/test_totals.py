@@ -111,7 +111,7 @@ def test_what_could_be_saved_next_quarter_is_the_month_times_its_days():
     made = summed([_lever(one, "dali", "throughput", "0.4")], Decimal(1000))
     week = [PaidBoard("GPU-a", "node-1/0", Decimal(1000), 7 * MS_PER_DAY, 0, listed=False)]
     months = months_of(7 * MS_PER_DAY, week)
-    rate = project(Decimal(1000), 7 * MS_PER_DAY, day_start_ms("2026-02-01"), week, months)
+    rate = project(7 * MS_PER_DAY, day_start_ms("2026-02-01"), week, months)
     found = with_quarter(made, rate)
     assert made.combined_month.middle_usd == Decimal("1714.29")
     assert (found.combined_quarter.name, found.combined_quarter.days) == ("2026-Q2", 91)

@@ -24,8 +24,7 @@ def board(
 
 def projected(window_h: float, *boards: PaidBoard, at: str = "2026-01-27") -> Projection:
     window_ms = int(window_h * MS_PER_HOUR)
-    paid = sum((b.usd for b in boards), Decimal(0))
-    made = project(paid, window_ms, day_start_ms(at), boards, months_of(window_ms, boards))
+    made = project(window_ms, day_start_ms(at), boards, months_of(window_ms, boards))
     assert not isinstance(made, Unknown)
     return made
 
@@ -60,7 +59,7 @@ def test_the_next_quarter_has_its_real_days(day: str, name: str, first: str, day
 
 
 def test_no_window_no_rate() -> None:
-    assert isinstance(project(Decimal(1), 0, 0, [], months_of(0, [])), Unknown)
+    assert isinstance(project(0, 0, [], months_of(0, [])), Unknown)
 
 
 def test_less_than_a_day_says_nothing_of_a_month() -> None:
@@ -86,7 +85,7 @@ def test_gpus_seen_for_less_than_a_day_are_named_and_left_out() -> None:
         "9 GPUs were seen for less than 24 h and are left out of the month: b0, b1, b2, b3, b4 and 4 more"
     )
     nobody = projected(60, *brief)
-    assert nobody.hourly_usd == Decimal("0.45")  # what the window cost over its hours
+    assert nobody.hourly_usd == 9 * 3  # what they cost together while they were paid for
     assert isinstance(nobody.monthly_usd, Unknown)
 
 

@@ -293,7 +293,7 @@ def make_cost() -> CostStatement:
         dollars=whole,
         paid_low_usd=paid,
         paid_high_usd=paid,
-        projection=project(paid, week, START_MS, boards, months),
+        projection=project(week, START_MS, boards, months),
         months=months,
         phases_pct={"idle": 12.0, "underutilized": 24.0, "productive": 20.0, "compute_bound": 44.0},
         evidence_pct={"counters": 100.0, "power": 0.0, "none": 0.0},

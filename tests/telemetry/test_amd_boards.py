@@ -30,6 +30,8 @@ LABELS = {
     "hostname": "lumi-1", "job_id": "77", "namespace": "hpc", "pod": "train-0",
 }  # fmt: skip
 
+DAY_MIN = 24 * 60
+
 
 def page(
     uuids=True, minutes=120, power=(430.0, 0.0), series="AMD Instinct MI250X", energy=None, spaces=("hpc", "hpc"),
@@ -226,15 +228,15 @@ def test_what_is_not_recorded_is_not_asked_for_in_the_words_of_another_vendor(tm
 
 
 def test_a_move_without_a_price_is_in_the_headline_too(tmp_path, capsys):
-    lake = lake_of(tmp_path, busy=(20, 15, 15, 10), vram=6_000)
-    lake.ingest(write(tmp_path / "h100.csv", samples(range(120), "GPU-h", H100, **{UTIL: 95})))
+    lake = lake_of(tmp_path, busy=(20, 15, 15, 10), vram=6_000, minutes=DAY_MIN)
+    lake.ingest(write(tmp_path / "h100.csv", samples(range(DAY_MIN), "GPU-h", H100, **{UTIL: 95})))
     assert run(["plan", "migrate", "--lake", str(tmp_path / "lake"), "--price", "h100-sxm=2"]) == 0
     words = " ".join(capsys.readouterr().out.split())
     assert "4 GPUs without a price not included. Of those hpc: put 4 GPUs together on 2" in words
 
 
 def test_a_die_to_give_back_comes_with_a_warning_that_boards_go_whole(tmp_path, capsys):
-    lake_of(tmp_path, busy=(90, 0), vram=0)
+    lake_of(tmp_path, busy=(90, 0), vram=0, minutes=DAY_MIN)
     assert run(["ask", "give-back", "--lake", str(tmp_path / "lake"), "--price", "2"]) == 0
     words = " ".join(capsys.readouterr().out.split())
     assert "1 GPU to give back" in words

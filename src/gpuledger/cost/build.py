@@ -154,7 +154,7 @@ def _statement(
         dollars=fleet.dollars,
         paid_low_usd=figures.paid_at(charges, "low_usd"),
         paid_high_usd=figures.paid_at(charges, "high_usd"),
-        projection=paid if isinstance(paid, Unknown) else project(paid, length_ms, today_ms, boards, months),
+        projection=paid if isinstance(paid, Unknown) else project(length_ms, today_ms, boards, months),
         phases_pct=figures.phases_pct(charges),
         evidence_pct=figures.evidence_pct(charges),
         work=figures.work(devices),

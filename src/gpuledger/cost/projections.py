@@ -151,7 +151,7 @@ class ProjectionBasis:
 class Projection:
     """The same spending over longer times. A month is 30 days, a year 365; each is to the cent.
 
-    Where nothing can be given per month, `hourly_usd` is what the window cost over its hours.
+    `hourly_usd` is what the GPUs cost together while they are paid for, also where nothing can be given per month.
     """
 
     hourly_usd: Decimal
@@ -161,16 +161,15 @@ class Projection:
     projection_basis: ProjectionBasis
 
 
-def project(
-    paid_usd: Decimal, window_ms: int, as_of_ms: int, boards: Sequence[PaidBoard], months: Months
-) -> Projection | Unknown:
+def project(window_ms: int, as_of_ms: int, boards: Sequence[PaidBoard], months: Months) -> Projection | Unknown:
     """Paid dollars of each GPU over the hours they were paid for, carried forward."""
     if window_ms <= 0:
         return Unknown("the window has no length, so the hourly rate is unknown")
     boards = [b for b in boards if b.priced]
     month = months.total((b.gpu_uuid, b.usd) for b in boards)
     if isinstance(month, Unknown):
-        hourly = usd(Fraction(paid_usd) * MS_PER_HOUR / window_ms)
+        lasting = [(b.usd, b.stands_for_ms(window_ms) or b.paid_ms) for b in boards]
+        hourly = usd(sum((Fraction(paid) * MS_PER_HOUR / ms for paid, ms in lasting if ms), Fraction(0)))
         return Projection(hourly, month, month, month, _basis(boards, window_ms, hourly, month))
     hourly = usd(month / MONTH_H)
     counted = [b for b in boards if b.gpu_uuid in months.times]
