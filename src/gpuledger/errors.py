@@ -79,9 +79,9 @@ class NothingFound(InputError):
 class UnknownName(InputError):
     """A name that is not registered."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+    def __init__(self, kind: str, name: str, known: Iterable[str], close: Sequence[str] | None = None) -> None:
         names = sorted(known)
-        close = nearest(name, names)
+        close = nearest(name, names) if close is None else list(close)
         hint = f"did you mean {' or '.join(close)}?" if close else f"known: {_listed(names)}"
         super().__init__(f"no {kind} is called {name!r}", hint=hint)
         self.kind, self.name, self.nearest = kind, name, close

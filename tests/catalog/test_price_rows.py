@@ -130,7 +130,7 @@ def test_your_rate_takes_the_place_of_the_listed_one() -> None:
 
 @pytest.mark.parametrize(
     ("wanted", "near"),
-    [({"region": "us-esat-1"}, "us-east-1"), ({"cloud": "asw"}, "aws"), ({"gpu": "h1000"}, "H100"),
+    [({"region": "us-esat-1"}, "us-east-1"), ({"cloud": "asw"}, "aws"), ({"gpu": "h100z"}, "H100"),
      ({"instance": "p5.48xlrge"}, "p5.48xlarge"), ({"zone": "use1-az44"}, "use1-az4")],
 )  # fmt: skip
 def test_a_name_nobody_offers_is_answered_with_the_nearest(wanted: dict[str, str], near: str) -> None:

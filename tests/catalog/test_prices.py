@@ -148,6 +148,7 @@ def test_bid_floors_and_fractions_stay_out_of_market_figures() -> None:
         ("vast", "1x-A100_SXM4-32-65536", "A100", 81920, "a100-sxm4-80gb"),
         ("azure", "Standard_NC40ads_H100_v5", "H100", None, "h100-nvl-94gb"),
         ("nebius", "gpu-rtx6000_1gpu-24vcpu-218gb", "RTX6000", 98304, "rtx-pro-6000-server"),
+        ("lambda", "gpu_1x_rtx6000", "RTX6000", 24576, "quadro-rtx-6000"),
     ],
 )
 def test_the_narrowest_rule_says_which_gpu_is_meant(
@@ -157,7 +158,7 @@ def test_the_narrowest_rule_says_which_gpu_is_meant(
 
 
 @pytest.mark.parametrize(
-    ("cloud", "accelerator"), [("hyperbolic", "H100"), ("lambda", "RTX6000"), ("seeweb", "A100"), ("aws", "Trainium")]
+    ("cloud", "accelerator"), [("hyperbolic", "H100"), ("lambda", "GH200"), ("seeweb", "A100"), ("aws", "Trainium")]
 )
 def test_an_offer_that_does_not_say_its_gpu_is_unknown(cloud: str, accelerator: str) -> None:
     assert isinstance(gpu_meant(accelerator, cloud, "any", 24576), Unknown)

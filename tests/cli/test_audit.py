@@ -242,7 +242,7 @@ def test_prices_as_people_write_them():
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (["--price", "H1000=3"], "did you mean H"),
+        (["--price", "H100Z=3"], "did you mean H"),
         (["--price", "0"], "above 0"),
         (["--price", "2", "--instance", "p5.48xlarge"], "one of them"),
         (["--instance", "p5.4xlarge9"], "did you mean p5.4xlarge"),

@@ -98,7 +98,7 @@ def test_bad_input_exits_2_with_a_next_step(cli, args, words):
         ("timestamp,rps\n0,1\n", (), "one row"),
         ("", (), "empty"),
         ("timestamp,rps\n0,1\n600,2\n1200,2\n", ("--slo-pct", "nan"), "--slo-pct nan"),
-        ("timestamp,rps\n0,1\n600,2\n1200,2\n", ("--gpu", "h1000"), "did you mean"),
+        ("timestamp,rps\n0,1\n600,2\n1200,2\n", ("--gpu", "h100z"), "did you mean"),
     ],
 )
 def test_a_trace_that_cannot_be_used_exits_2(cli, tmp_path, text, options, words):

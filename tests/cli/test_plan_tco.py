@@ -64,7 +64,7 @@ def test_figures_are_rounded_and_a_price_of_the_user_has_no_date(cli):
     ("given", "words", "next_step"),
     [
         (("--gpu", "h200-sxm"), "no citable purchase price", "--purchase-usd"),
-        (("--gpu", "h1000"), "h1000", "did you mean"),
+        (("--gpu", "h100z"), "h100z", "did you mean"),
         (("--years", 0), "--years 0", "--years 1"),
         (("--gpus", -3), "--gpus -3", "--gpus 1"),
         (("--pue", 0.9), "--pue 0.9", "--pue 1 or more"),

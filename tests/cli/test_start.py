@@ -34,13 +34,13 @@ SHOW = """
 import json, sys
 from gpuledger.{module} import main
 assert not main(), "it failed"
-gpus = sys.modules["gpuledger.catalog.gpus"]._read_gpu.cache_info().currsize
+gpus = sys.modules["gpuledger.catalog.gpus"]._read_gpus.cache_info().currsize
 print("\\n" + json.dumps([sorted(sys.modules), gpus]))
 """
 
 
 def loaded(module: str, *args: str) -> tuple[set[str], int]:
-    """The modules a process has loaded at its end, and of how many GPUs it read the facts.
+    """The modules a process has loaded at its end, and how many files of GPUs it read.
 
     Where pandas is installed, Arrow imports it with the first array, whatever a command loads.
     """

@@ -17,7 +17,7 @@ from gpuledger.ledger.read.scope import owner_name
 from gpuledger.physics.purpose import By, Purpose
 from gpuledger.physics.signals import Signals
 from gpuledger.telemetry.series.exporters import fields_of
-from gpuledger.units import MIB, MS_PER_S, PPM, Unknown
+from gpuledger.units import MIB, MS_PER_S, PPM, Unknown, known
 
 Figure = float | Unknown
 Sums = Mapping[str, Any]
@@ -59,8 +59,8 @@ def health_of(parts: Iterable[tuple[str, str | None, Sums]]) -> Health:
         devices[board, instance] = own if before is None else [a + b for a, b in zip(before, own, strict=True)]
     boards: dict[str, dict[str, int]] = {}
     for (board, _), found in devices.items():
-        known = boards.setdefault(board, dict.fromkeys(HEALTH, 0))
-        known |= {name: max(known[name], value) for name, value in zip(HEALTH, found, strict=True) if value}
+        had = boards.setdefault(board, dict.fromkeys(HEALTH, 0))
+        had |= {name: max(had[name], value) for name, value in zip(HEALTH, found, strict=True) if value}
     heat = {name: b["thermal_ms"] / b["throttle_ms"] for name, b in boards.items() if b["throttle_ms"]}
     affected = [
         name
@@ -226,13 +226,14 @@ def words_of(name: str) -> frozenset[str]:
 
 def demand_of(total: Sums, at_work: Sums, signals: Signals, gpu: Gpu | None) -> Demand:
     """Memory over all of the time, everything else while at work."""
-    most, card = total["fb_max_bytes"], total["card_bytes"] or (gpu.memory_bytes.value if gpu else None)
+    most, card = total["fb_max_bytes"], total["card_bytes"] or (known(gpu.figure("memory_bytes")) if gpu else None)
 
     def rate(name: str) -> Figure:
         ms = at_work[f"{name}_ms"]
         return at_work[f"{name}_bytes"] * MS_PER_S / ms if ms else Unknown(f"{name} traffic is not recorded")
 
     no_memory, dram = Unknown("memory use is not recorded"), Unknown("memory activity is not recorded")
+    wide = gpu.figure("memory_bandwidth_bytes_per_s") if gpu else dram
     mean: Figure = no_memory
     if total["fb_ms"] and card:
         mean = float(min(1.0, total["fb_mib_ms"] * MIB / total["fb_ms"] / card))
@@ -241,9 +242,9 @@ def demand_of(total: Sums, at_work: Sums, signals: Signals, gpu: Gpu | None) -> 
         memory_mean_ratio=mean,
         memory_max_bytes=float(most) if most is not None else no_memory,
         tflops=_tflops(at_work, gpu),
-        dram_bytes_per_s=signals.dram_ratio * gpu.memory_bandwidth_bytes_per_s.value
-        if gpu and signals.dram_ratio is not None
-        else dram,
+        dram_bytes_per_s=dram
+        if signals.dram_ratio is None
+        else (wide if isinstance(wide, Unknown) else signals.dram_ratio * wide),
         pcie_rx_bytes_per_s=rate("pcie_rx"),
         nvlink_bytes_per_s=rate("nvlink"),
         capped_ratio=at_work["capped_ms"] / (at_work["observed_ms"] or 1),

@@ -15,7 +15,7 @@ from typing import Literal
 from gpuledger.advice.case import Case
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.rule import Range
-from gpuledger.catalog.gpus import Gpu, load_gpus
+from gpuledger.catalog.gpus import Gpu, load_gpus, proposed_gpus
 from gpuledger.catalog.gpus.facts import VECTOR_PRECISIONS
 from gpuledger.catalog.prices import MarketPrice, market_price
 from gpuledger.catalog.prices.offers import load_offers
@@ -154,7 +154,7 @@ def smaller_gpu(case: Case, limits: Limits) -> SmallerGpu | Unknown:
     paid = paid_per_gpu_h(case)
     if isinstance(paid, Unknown):
         return paid
-    found = [s for other in load_gpus().values() if (s := _candidate(case, gpu, other, paid, limits)) is not None]
+    found = [s for other in proposed_gpus() if (s := _candidate(case, gpu, other, paid, limits)) is not None]
     if not found:
         return Unknown(f"no cheaper GPU of the catalog holds what {case.name} needs")
     return min(found, key=lambda s: (s.price.usd_per_gpu_h, s.gpu.key))
@@ -177,18 +177,18 @@ def _fits(case: Case, other: Gpu, limits: Limits) -> str | None:
     """What the case needs of what the other GPU has, where it fits."""
     demand, full, links = case.demand, limits.fill.middle_ratio, case.demand.nvlink_bytes_per_s
     memory, traffic, pipes = demand.memory_max_bytes, demand.dram_bytes_per_s, _pipes(case, other)
-    bandwidth = other.memory_bandwidth_bytes_per_s.value
+    bandwidth, card = other.stated("memory_bandwidth_bytes_per_s"), other.stated("memory_bytes")
     if isinstance(memory, Unknown) or isinstance(traffic, Unknown) or isinstance(pipes, Unknown):
         return None
     if any(p.ratio > full for p in pipes) or traffic > full * bandwidth:
         return None
-    if memory > other.memory_bytes.value * (1 - limits.smaller.memory_margin_ratio):
+    if memory > card * (1 - limits.smaller.memory_margin_ratio):
         return None
     linked = other.link is not None and not other.link.kind.startswith("PCIe")
     if not linked and not isinstance(links, Unknown) and links >= limits.traffic.links_from_bytes_per_s:
         return None
     return (
-        f"{memory / 1e9:.0f} of {other.memory_bytes.value / 1e9:.0f} GB, {', '.join(p.words for p in pipes)}, "
+        f"{memory / 1e9:.0f} of {card / 1e9:.0f} GB, {', '.join(p.words for p in pipes)}, "
         f"{traffic / 1e9:.0f} of {bandwidth / 1e9:.0f} GB/s"
     )
 
@@ -228,5 +228,7 @@ def is_smaller(gpu: Gpu, other: Gpu, limits: Limits) -> bool:
         return False
     now, then = gpu.peak(gpu.reference_precision()), other.peak(other.reference_precision())
     most = limits.smaller.at_most_ratio
-    wide = other.memory_bandwidth_bytes_per_s.value / gpu.memory_bandwidth_bytes_per_s.value
-    return wide <= most or (not isinstance(now, Unknown) and not isinstance(then, Unknown) and then / now <= most)
+    if not isinstance(now, Unknown) and not isinstance(then, Unknown) and then / now <= most:
+        return True
+    wide, has = (g.figure("memory_bandwidth_bytes_per_s") for g in (other, gpu))
+    return not isinstance(wide, Unknown) and not isinstance(has, Unknown) and wide / has <= most

@@ -91,11 +91,16 @@ class Catalog(Generic[E]):
     """The entries of a folder of TOML files by name and by every spelling, with those of another folder over them.
 
     `read`: the entries of one file, each after the field that names it and its name. `twice`: what is wrong with a
-    name that is there twice. `more`: what else a person may give instead of a name.
+    name that is there twice. `more`: what else a person may give instead of a name. `folded`: a name as names are
+    compared here. `alike`: whether a name that nothing has may be a misspelling of an entry's.
     """
 
-    def __init__(self, kind: str, folder: Path, read: Read[E], twice: str, more: str = "") -> None:
+    def __init__(
+        self, kind: str, folder: Path, read: Read[E], twice: str, more: str = "",
+        folded: Callable[[str], str] = fold, alike: Callable[[str, E], bool] | None = None,
+    ) -> None:  # fmt: skip
         self._kind, self._folder, self._read, self._twice, self._more = kind, folder, read, twice, more
+        self._folded, self._alike = folded, alike
         self._loaded: dict[Path | None, tuple[Mapping[str, E], Mapping[str, E]]] = {}
 
     @takes()
@@ -105,21 +110,28 @@ class Catalog(Generic[E]):
 
     @takes()
     def find(self, name: str, extra_dir: Path | None = None) -> E | Unknown:
-        """The entry with exactly this name or alias (case and outer blanks aside), never a part of one."""
-        found = self._both(extra_dir)[1].get(fold(name))
+        """The entry with exactly this name or alias (as names are compared here), never a part of one."""
+        found = self._both(extra_dir)[1].get(self._folded(name))
         if found is None:
-            near = ", ".join(_suggest(name, self.load(extra_dir))) or "none"
+            near = ", ".join(self.suggest(name, extra_dir)) or "none"
             return Unknown(f"{name!r} is not in the catalog; nearest: {near}")
         return found
+
+    def suggest(self, name: str, extra_dir: Path | None = None) -> list[str]:
+        """Names to try instead: entries whose names hold this text first ("h100"), then those spelled like it."""
+        wanted, entries = fold(name), self.load(extra_dir).values()
+        owner = {s: e.name for e in entries if self._alike is None or self._alike(name, e) for s in e.spellings()}
+        holding = [s for s in owner if wanted and wanted in fold(s)]
+        near = [owner[s] for s in (*holding, *nearest(wanted, owner, limit=12))]
+        return list(dict.fromkeys(near))[:SUGGESTIONS]
 
     @takes()
     def get(self, name: str, extra_dir: Path | None = None) -> E:
         """As `find`, for a name a person typed: an error with names to try instead where there is none."""
         found = self.find(name, extra_dir)
         if isinstance(found, Unknown):
-            error = UnknownName(self._kind, name, self.load(extra_dir))
-            if near := _suggest(name, self.load(extra_dir)):
-                error.nearest, error.hint = near, f"did you mean {' or '.join(near)}?{self._more}"
+            error = UnknownName(self._kind, name, self.load(extra_dir), near := self.suggest(name, extra_dir))
+            error.hint += self._more if near else ""
             raise error
         return found
 
@@ -129,7 +141,8 @@ class Catalog(Generic[E]):
             for folder in (self._folder, extra_dir) if extra_dir else (self._folder,):
                 entries |= self._entries(folder)
             by_name = {name: entry for name, (_, entry) in sorted(entries.items())}
-            self._loaded[extra_dir] = MappingProxyType(by_name), MappingProxyType(_by_spelling(entries.values()))
+            by_spelling = _by_spelling(entries.values(), self._folded)
+            self._loaded[extra_dir] = MappingProxyType(by_name), MappingProxyType(by_spelling)
         return self._loaded[extra_dir]
 
     def _entries(self, folder: Path) -> dict[str, tuple[str, E]]:
@@ -150,22 +163,13 @@ def toml_files(folder: Path, doing: str) -> list[Path]:
         raise map_os_error(error, str(folder), doing) from error
 
 
-def _by_spelling(entries: Iterable[tuple[str, E]]) -> dict[str, E]:
+def _by_spelling(entries: Iterable[tuple[str, E]], folded: Callable[[str], str]) -> dict[str, E]:
     """Entries by every folded spelling; each comes with the path of its file. One name must not mean two things."""
     index: dict[str, E] = {}
     for path, entry in entries:
         for spelling in entry.spellings():
-            other = index.setdefault(fold(spelling), entry)
+            other = index.setdefault(folded(spelling), entry)
             if other is not entry:
                 problem = f"{spelling!r} already means {other.spellings()[0]}"
                 raise FactError(path, "aliases", problem, hint="keep the name in one of the two places")
     return index
-
-
-def _suggest(name: str, entries: Mapping[str, Entry]) -> list[str]:
-    """Names to try instead: entries whose names hold this text first ("h100"), then those spelled like it."""
-    wanted = fold(name)
-    owner = {s: entry.name for entry in entries.values() for s in entry.spellings()}
-    holding = [s for s in owner if wanted and wanted in fold(s)]
-    near = [owner[s] for s in (*holding, *nearest(wanted, owner, limit=12))]
-    return list(dict.fromkeys(near))[:SUGGESTIONS]

@@ -175,4 +175,4 @@ def boards_of(
 
 
 def _bandwidth(facts: ModelFacts) -> float | Unknown:
-    return facts.gpu if isinstance(facts.gpu, Unknown) else facts.gpu.memory_bandwidth_bytes_per_s.value
+    return facts.gpu if isinstance(facts.gpu, Unknown) else facts.gpu.figure("memory_bandwidth_bytes_per_s")

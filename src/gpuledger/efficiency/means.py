@@ -114,8 +114,9 @@ def _calibrated(
             idle[i] = measured.idle_power_w * 1e3
         if measured.achievable_tflops and not isinstance(peak, Unknown):
             tflops[i] = peak / measured.achievable_tflops
-        if measured.bandwidth_bytes_per_s and not isinstance(gpu, Unknown):
-            bandwidth[i] = gpu.memory_bandwidth_bytes_per_s.value / measured.bandwidth_bytes_per_s
+        wide = gpu if isinstance(gpu, Unknown) else gpu.figure("memory_bandwidth_bytes_per_s")
+        if measured.bandwidth_bytes_per_s and not isinstance(wide, Unknown):
+            bandwidth[i] = wide / measured.bandwidth_bytes_per_s
     return idle, tflops, bandwidth
 
 

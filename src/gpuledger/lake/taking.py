@@ -222,7 +222,8 @@ class Taker:
             return np.inf
         if model not in self._limits:
             gpu = find_gpu(model)
-            self._limits[model] = np.inf if isinstance(gpu, Unknown) else POWER_FACTOR * gpu.board_power_w.value
+            board = gpu if isinstance(gpu, Unknown) else gpu.figure("board_power_w")
+            self._limits[model] = np.inf if isinstance(board, Unknown) else POWER_FACTOR * board
             if isinstance(gpu, Unknown):
                 self._unknown.append(model)
         return self._limits[model]

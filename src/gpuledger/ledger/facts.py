@@ -31,7 +31,7 @@ def _facts(model: str | None, precision: str | None) -> KindFacts:
     worth = {p: float(r[1]) * PPM for p, r in rates.per_activity.items()} if isinstance(rates, PipeRates) else {}
     mhz = gpu.tensor_rated_mhz or gpu.fp32_rated_mhz
     return KindFacts(
-        gpu.board_power_w.value,
+        float("nan") if gpu.board_power_w is None else gpu.board_power_w.value,
         float("nan") if gpu.idle_power_w is None else gpu.idle_power_w.value,
         float("nan") if mhz is None else mhz.value,
         {p: worth[_RATED.get(p, p)] for p in _PIPES if _RATED.get(p, p) in worth},

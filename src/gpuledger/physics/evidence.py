@@ -131,9 +131,10 @@ def conditions(sums: Sums, rows: np.ndarray, gpu: Gpu) -> Conditions:
 def _intensity(tensor: np.ndarray, dram: np.ndarray, mhz: np.ndarray, gpu: Gpu) -> np.ndarray:
     """FLOP of an active tensor pipe at full issue over bytes of memory traffic; NaN where either is not known."""
     flop = gpu.tensor_flop_per_clk_per_sm(gpu.reference_precision())
-    if isinstance(flop, Unknown) or gpu.sm_count is None:
+    wide = gpu.figure("memory_bandwidth_bytes_per_s")
+    if isinstance(flop, Unknown) or isinstance(wide, Unknown) or gpu.sm_count is None:
         return np.full(len(tensor), np.nan)
-    return _over(tensor * mhz * 1e6 * gpu.sm_count.value * flop, dram * gpu.memory_bandwidth_bytes_per_s.value)
+    return _over(tensor * mhz * 1e6 * gpu.sm_count.value * flop, dram * wide)
 
 
 def _clock_mhz(sums: Sums, rows: np.ndarray, gpu: Gpu) -> np.ndarray:

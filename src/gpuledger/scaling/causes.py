@@ -78,7 +78,9 @@ def _weights(run: Run, tokens: Tokens, nodes: Nodes) -> str:
     gpu = find_gpu(cards.pop()) if len(cards) == 1 else Unknown("the nodes have different GPUs or name none")
     if isinstance(gpu, Unknown):
         return str(gpu)
-    params, bandwidth = float(model.params_active), gpu.memory_bandwidth_bytes_per_s.value
+    params, bandwidth = float(model.params_active), gpu.figure("memory_bandwidth_bytes_per_s")
+    if isinstance(bandwidth, Unknown):
+        return str(bandwidth)
     size = params * BYTES_PER_PARAMETER
     most = bandwidth / size
     words = (

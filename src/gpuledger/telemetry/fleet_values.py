@@ -173,8 +173,8 @@ def _cell_tables(made: Makeup) -> dict[str, Array]:
         for scenario in made.scenarios:
             for name, pair in _ranges(gpu, scenario):
                 ranges.setdefault(name, []).append(pair)
-            levels.setdefault("board_mw", []).append(int(gpu.board_power_w.value * _MW_PER_W))
-            levels.setdefault("memory_mib", []).append(int(gpu.memory_bytes.value) // MIB)
+            levels.setdefault("board_mw", []).append(int(gpu.stated("board_power_w") * _MW_PER_W))
+            levels.setdefault("memory_mib", []).append(int(gpu.stated("memory_bytes")) // MIB)
             levels.setdefault("mem_clock_mhz", []).append(model.mem_clock_mhz)
     tables: dict[str, Array] = {name: np.array(values, np.int32) for name, values in levels.items()}
     for name, pairs in ranges.items():
@@ -187,7 +187,7 @@ def _ranges(gpu: Gpu, scenario: Scenario) -> Iterator[tuple[str, Pair]]:
     """The ranges of a scenario on this GPU, in the unit of the column they fill."""
     if gpu.idle_power_w is None or gpu.fp32_rated_mhz is None or gpu.tensor_rated_mhz is None:
         raise InputError(f"the catalog has no idle power or clocks for {gpu.name}", hint="add them to its file")
-    idle_mw, board_mw = gpu.idle_power_w.value * _MW_PER_W, gpu.board_power_w.value * _MW_PER_W
+    idle_mw, board_mw = gpu.idle_power_w.value * _MW_PER_W, gpu.stated("board_power_w") * _MW_PER_W
     top_mhz = max(gpu.fp32_rated_mhz.value, gpu.tensor_rated_mhz.value)
     nvlink = gpu.link is not None and gpu.link.kind.startswith("NVLink")
     link_mib_per_s = gpu.link.bytes_per_s.value / MIB if gpu.link and nvlink else 0.0

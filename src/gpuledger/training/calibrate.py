@@ -80,7 +80,7 @@ def calibrate(bench: TorchBench, seconds: float, as_of: str, say: Say = lambda _
     products = _products(bench, seconds, gpu, why, say)
     say("memory bandwidth")
     wide = measured("bandwidth_bytes_per_s", _bandwidth(bench, seconds))
-    peak = gpu.memory_bandwidth_bytes_per_s.value if gpu else None
+    peak = known(gpu.figure("memory_bandwidth_bytes_per_s")) if gpu else None
     powers = [p.power_w for p in products.values() if p.power_w]
     if not powers:
         why["busy_power_w"] = why.get("idle_power_w", "no matrix product could be run")

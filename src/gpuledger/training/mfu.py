@@ -114,8 +114,9 @@ def peak_in_use(gpu: Gpu, precision: str) -> Denominator:
     """The dense peak of the precision the job computes in; an error where the GPU does not have it."""
     tflops = gpu.peak(precision)
     if isinstance(tflops, Unknown):
-        known = ", ".join(gpu.peak_tflops)
-        raise InputError(f"the catalog has no {precision} peak for {gpu.name}", hint=f"use one of {known}")
+        others = ", ".join(gpu.peak_tflops)
+        hint = f"use one of {others}" if others else "add its file with a peak, or name a GPU that has one"
+        raise InputError(f"unknown: {tflops.why}", hint=hint)
     return Denominator(tflops, f"dense {precision} peak of the {gpu.name}, {tflops:g} TFLOPS per GPU")
 
 

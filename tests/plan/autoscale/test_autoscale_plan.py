@@ -159,7 +159,7 @@ def test_what_cannot_be_is_refused_with_a_next_step(days, given, words):
 
 def test_names_are_suggested(days):
     with pytest.raises(UnknownName) as gpu:
-        gpuledger.plan.autoscale(trace=days, service_s=4.0, gpu="h1000")
+        gpuledger.plan.autoscale(trace=days, service_s=4.0, gpu="h100z")
     assert "did you mean" in gpu.value.hint
     with pytest.raises(UnknownName) as policy:
         gpuledger.plan.autoscale(trace=days, service_s=4.0, policy=("queue-lenght",))

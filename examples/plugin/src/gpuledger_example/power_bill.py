@@ -36,7 +36,7 @@ def run(options: Mapping[str, Any]) -> PowerBill:
     gpu = get_gpu(options["gpu"])
     if options["gpus"] < 1:
         raise InputError(f"gpus is {options['gpus']}", hint="give at least 1")
-    watts = float(gpu.board_power_w.value)
+    watts = gpu.stated("board_power_w")
     kwh = watts * options["gpus"] * HOURS_PER_MONTH / 1000
     usd = round(Decimal(str(kwh)) * Decimal(str(options["usd_per_kwh"])), 2)
     words = f"{options['gpus']} x {gpu.name} at full load: at most ${usd:,} per month."

@@ -27,7 +27,8 @@ def when(case: Case, limits: Limits) -> Reason | None:
         return None
     if case.demand.capped_ratio < limits.power.capped_from_ratio:
         return None
-    board = case.gpu.board_power_w.value
+    if isinstance(board := case.gpu.figure("board_power_w"), Unknown):
+        return None
     why = (
         f"at a power limit of {limit:.0f} W for {pct(case.demand.capped_ratio)} of the working time; "
         f"the board is made for {board:.0f} W"

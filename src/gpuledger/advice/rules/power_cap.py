@@ -3,6 +3,7 @@
 from gpuledger.advice.rule import Case, Effort, Gain, Limits, Range, Reason, advise, bash, pct
 from gpuledger.advice.signs import nvidia
 from gpuledger.catalog.gpus import Gpu
+from gpuledger.units import Unknown
 
 # The middle of the limits that saved most energy for at most 5 % of time, over the highest limit.
 _LIMIT_RATIO = 0.80
@@ -33,6 +34,8 @@ def when(case: Case, limits: Limits) -> Reason | None:
         return None  # capped already
     if power < limits.power.near_limit_from_ratio or (case.usd_per_kwh is None and case.purchase != "owned"):
         return None
-    watts = f"{_LIMIT_RATIO * case.gpu.board_power_w.value:.0f}"
+    if isinstance(board := case.gpu.figure("board_power_w"), Unknown):
+        return None
+    watts = f"{_LIMIT_RATIO * board:.0f}"
     why = f"draws {pct(power)} of its power limit while it works"
     return Reason(why, fills={"watts": watts}, energy=Range.of(*_SAVES))

@@ -12,61 +12,111 @@ from typing import Any, get_args
 from gpuledger.arguments import takes
 from gpuledger.catalog import files
 from gpuledger.catalog.files import Fact, convert, data_dir, load_toml
+from gpuledger.catalog.gpus import names
 from gpuledger.catalog.gpus.facts import PEAK_TOLERANCE_RATIO, Achievable, Gpu, Link, Precision
-from gpuledger.errors import FactError
+from gpuledger.errors import FactError, InputError
 from gpuledger.units import Unknown
 
-__all__ = ["Achievable", "Gpu", "Link", "Precision", "find_gpu", "get_gpu", "load_gpus"]
+__all__ = ["Achievable", "Gpu", "Link", "Precision", "find_gpu", "get_gpu", "load_gpus", "proposed_gpus"]
 
 FOLDER = data_dir("gpuledger.catalog", "data", "gpus")
 
 
 @cache
-def _by_text(folded: str) -> Gpu | None:
+def _by_text(plain: str) -> Gpu | None:
     """The GPU of the shipped file that spells this name out: reading one file takes a thirtieth of reading all."""
+    wanted = names.squeezed(plain)
     for file, text in _texts().items():
-        if f'"{folded}"' in text:
-            gpu = _read_gpu(FOLDER / file)
-            if folded in map(files.fold, gpu.spellings()):
-                return gpu
+        if any(f"{wanted}{end}" in text for end in ('"', "]", "=")):  # an alias, or the name of a family's table
+            for gpu in _read_gpus(FOLDER / file):
+                if plain in map(names.plain, gpu.spellings()):
+                    return gpu
     return None
 
 
 @cache
 def _texts() -> dict[str, str]:
-    """The shipped files by name, folded as the names of GPUs are."""
-    return {f.name: f.read_text(encoding="utf-8").casefold() for f in files.toml_files(FOLDER, "read GPU files")}
+    """The shipped files by name, without what tools spell in different ways."""
+    shipped = files.toml_files(FOLDER, "read GPU files")
+    return {f.name: names.squeezed(f.read_text(encoding="utf-8")) for f in shipped}
 
 
 class _Gpus(files.Catalog[Gpu]):
     @takes()
     def find(self, name: str, extra_dir: Path | None = None) -> Gpu | Unknown:
-        """The GPU with exactly this key, name or alias (case and outer blanks aside), never a part of one."""
-        quick = None if extra_dir else _by_text(files.fold(name))
-        return quick or super().find(name, extra_dir)
+        """The GPU with exactly this key, name or alias (letter case, separators, maker aside), never a part of one."""
+        quick = None if extra_dir or not name.strip() else _by_text(names.plain(name))
+        found = quick or super().find(name, extra_dir)
+        if isinstance(found, Unknown) and (part := names.part_of(name)):
+            return Unknown(f"{name!r} is {part} of a board: the catalog's figures and prices are those of whole boards")
+        return found
+
+    def get(self, name: str, extra_dir: Path | None = None) -> Gpu:
+        """As `find`, for a name a person typed: an error with what to try instead where there is none."""
+        if isinstance(found := self.find(name, extra_dir), Unknown) and names.part_of(name):
+            raise InputError(found.why, hint="name the board: gpuledger catalog gpus lists them")
+        return super().get(name, extra_dir)
 
 
 def _read(file: Path) -> Iterator[tuple[str, str, Gpu]]:
-    gpu = _read_gpu(file)
-    yield "key", gpu.key, gpu
+    yield from (("key", gpu.key, gpu) for gpu in _read_gpus(file))
 
 
-_CATALOG = _Gpus("GPU", FOLDER, _read, "is the key of two files")
+def _alike(name: str, gpu: Gpu) -> bool:
+    """Another model is never a misspelling."""
+    return names.same_model(name, gpu.spellings(), _words())
+
+
+_CATALOG = _Gpus("GPU", FOLDER, _read, "is the key of two files", folded=names.plain, alike=_alike)
 load_gpus, find_gpu, get_gpu = _CATALOG.load, _CATALOG.find, _CATALOG.get
 
 
 @cache
-def _read_gpu(file: Path) -> Gpu:
+def _words() -> frozenset[str]:
+    """Every word that is in the name of some GPU."""
+    return frozenset(w for gpu in load_gpus().values() for s in gpu.spellings() for w in names.words_of(s.casefold()))
+
+
+@cache
+def proposed_gpus() -> tuple[Gpu, ...]:
+    """Those that advice and plans may propose instead of another."""
+    return tuple(gpu for gpu in load_gpus().values() if gpu.proposed)
+
+
+@cache
+def _read_gpus(file: Path) -> tuple[Gpu, ...]:
+    """The GPU of a file, or those of a family: [gpus] by name, and before them what they share."""
     path = str(file)
     raw = load_toml(file, dict[str, Any])
     legend = convert(raw.pop("sources", {}), dict[str, str], path)
-    gpu = convert(_spell_out(raw, legend), Gpu, path)
+    family = convert(raw.pop("gpus", {}), dict[str, dict[str, Any]], path)
+    called = [{"key": name.casefold(), "name": name, **own} for name, own in family.items()]
+    return tuple(_gpu_of(raw | own, legend, path) for own in called or [{}])
+
+
+def _gpu_of(raw: dict[str, Any], legend: Mapping[str, str], path: str) -> Gpu:
+    gpu = convert(_spell_out(_dated(raw), legend), Gpu, path)
     _check_names(gpu, path)
     _check_figures(gpu, path)
     reference = gpu.reference_precision()
     _check_peak(gpu, path, reference, gpu.tensor_flop_per_clk_sm.get(reference), gpu.tensor_rated_mhz)
     _check_peak(gpu, path, "fp32", gpu.fp32_flop_per_clk_sm, gpu.fp32_rated_mhz)
     return gpu
+
+
+def _dated(raw: dict[str, Any]) -> dict[str, Any]:
+    """The same data with each plain number as a figure of the GPU's own `source`, `as_of` and `verified`."""
+    mark = {key: raw.pop(key) for key in ("source", "as_of", "verified") if isinstance(raw.get(key), str | bool)}
+
+    def marked(key: str, value: Any) -> Any:
+        if isinstance(value, dict) and key in ("peak_tflops", "tensor_flop_per_clk_sm"):
+            return {precision: marked("", figure) for precision, figure in value.items()}
+        if isinstance(value, dict) and "value" in value:
+            return {**mark, **value}
+        plain = isinstance(value, int | float) and key not in ("dies", "proposed")
+        return {**mark, "value": value} if plain and mark else value
+
+    return {key: marked(key, value) for key, value in raw.items()}
 
 
 def _spell_out(raw: Any, legend: Mapping[str, str]) -> Any:
@@ -92,8 +142,6 @@ def _check_names(gpu: Gpu, path: str) -> None:
             if precision not in get_args(Precision):
                 known = ", ".join(get_args(Precision))
                 raise FactError(path, table, f"{precision!r} is not a precision we know", hint=f"use one of {known}")
-    if not {"bf16", "fp16"} & set(gpu.peak_tflops):
-        raise FactError(path, "peak_tflops", "neither bf16 nor fp16 is given", hint="give the dense peak of one")
 
 
 def _check_figures(gpu: Gpu, path: str) -> None:

@@ -10,13 +10,19 @@ from typing import Literal
 import msgspec
 
 from gpuledger.catalog.files import Fact, data_dir, load_toml
-from gpuledger.errors import FactError
+from gpuledger.errors import FactError, InputError
 from gpuledger.units import Unknown
+
+# A figure that may be unknown, by its field, as it is called in words.
+Figure = Literal["board_power_w", "memory_bytes", "memory_bandwidth_bytes_per_s"]
+_WORDS = {"board_power_w": "board power", "memory_bytes": "memory", "memory_bandwidth_bytes_per_s": "memory bandwidth"}
 
 Precision = Literal["fp64", "fp64_tensor", "fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4"]
 
 # fp32 and fp64 run on the vector pipes; every other precision here runs on the tensor (matrix) pipe.
 VECTOR_PRECISIONS = frozenset({"fp32", "fp64"})
+# Of these, GPUs without a faster 16-bit rate compute in fp32; any other peak that is missing is unknown.
+WITHOUT_HALF = frozenset({"Kepler", "Maxwell", "Pascal"})
 # Vendors print rounded peaks: two figures this close are the same figure.
 PEAK_TOLERANCE_RATIO = 0.03
 
@@ -43,7 +49,9 @@ class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     """One GPU model; peaks are dense (no structured sparsity), in TFLOPS (TOPS for int8), keyed by Precision.
 
     A GPU is what the driver shows as one device. `dies`: how many of them share a board; then peaks, memory and
-    bandwidth are those of one die, and the board's power is reported for all of them by the first one.
+    bandwidth are those of one die, and the board's power is reported for all of them by the first one. A figure for
+    which no source was found is not there: unknown. `proposed`: whether advice and plans may propose it, of all GPUs
+    there are, instead of another; one that is not is planned with where it, or a market that sells it, is asked for.
     """
 
     key: str
@@ -53,13 +61,14 @@ class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     form_factor: str
     dies: int = 1
     aliases: tuple[str, ...] = ()
-    board_power_w: Fact
+    proposed: bool = True
+    board_power_w: Fact | None = None
     idle_power_w: Fact | None = None
-    memory_bytes: Fact
+    memory_bytes: Fact | None = None
     memory_type: str = ""
-    memory_bandwidth_bytes_per_s: Fact
+    memory_bandwidth_bytes_per_s: Fact | None = None
     link: Link | None = None
-    peak_tflops: dict[str, Fact]
+    peak_tflops: dict[str, Fact] = {}
     sm_count: Fact | None = None
     tensor_flop_per_clk_sm: dict[str, Fact] = {}
     fp32_flop_per_clk_sm: Fact | None = None
@@ -68,17 +77,32 @@ class Gpu(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
     achievable: tuple[Achievable, ...] = ()
     notes: str = ""
 
+    def figure(self, field: Figure) -> float | Unknown:
+        """The figure of a field, or unknown."""
+        fact: Fact | None = getattr(self, field)
+        return fact.value if fact else Unknown(f"the catalog has no {_WORDS[field]} for {self.name}")
+
+    def stated(self, field: Figure) -> float:
+        """The figure of a field, where nothing can be said without it."""
+        found = self.figure(field)
+        if isinstance(found, Unknown):
+            hint = "ask for a GPU that has it (gpuledger catalog gpus lists them)"
+            raise InputError(f"unknown: {found.why}", hint=hint)
+        return found
+
     @property
     def power_w(self) -> float:
         """The power of one GPU: its part of the board's, where several share one."""
-        return self.board_power_w.value / self.dies
+        return self.stated("board_power_w") / self.dies
 
     def spellings(self) -> tuple[str, ...]:
         """Everything this GPU is called."""
         return (self.key, self.name, *self.aliases)
 
     def reference_precision(self) -> str:
-        """bf16, or fp16 where the GPU has no bf16."""
+        """bf16, or fp16 where the GPU has no bf16; fp32 where it has no units for either."""
+        if self.architecture in WITHOUT_HALF and "fp16" not in self.peak_tflops:
+            return "fp32"
         return "bf16" if "bf16" in self.peak_tflops else "fp16"
 
     def peak(self, precision: str) -> float | Unknown:

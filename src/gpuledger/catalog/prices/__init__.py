@@ -129,8 +129,8 @@ def gpu_of(offer: Offer) -> Gpu | Unknown:
 def memory_gb(offer: Offer) -> float | Unknown:
     """Memory of one GPU: by the catalog, else by the price list."""
     gpu = gpu_of(offer)
-    if isinstance(gpu, Gpu):
-        return gpu.memory_bytes.value / 1e9
+    if isinstance(gpu, Gpu) and not isinstance(memory := gpu.figure("memory_bytes"), Unknown):
+        return memory / 1e9
     return offer.gpu_mem_mib * MIB / 1e9 if offer.gpu_mem_mib else Unknown("neither catalog nor price list give it")
 
 

@@ -122,11 +122,14 @@ def _slice(mine: Sequence[PodUse], boards: int, busy: float, target: float) -> s
     if isinstance(memory, Unknown):
         return memory
     gpu = find_gpu(model) if model else Unknown("the GPU's model is unknown")
+    size = gpu if isinstance(gpu, Unknown) else gpu.figure("memory_bytes")
     if isinstance(gpu, Unknown):
         return gpu
+    if isinstance(size, Unknown):
+        return size
     if busy >= SLICE_BELOW_RATIO:
         return WORKS_TOO_MUCH
-    found = smallest_slice(gpu.key, busy / target, memory * MEMORY_MARGIN / gpu.memory_bytes.value)
+    found = smallest_slice(gpu.key, busy / target, memory * MEMORY_MARGIN / size)
     return found if isinstance(found, Unknown) else found.name or f"{found.compute}g"
 
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import msgspec
 
 from gpuledger.catalog.files import data_dir, load_toml
-from gpuledger.catalog.gpus import Gpu, load_gpus
+from gpuledger.catalog.gpus import Gpu, load_gpus, proposed_gpus
 from gpuledger.catalog.models import CountedShape, Model, TransformerShape, VitShape
 from gpuledger.catalog.models.shapes import longest_sequence
 from gpuledger.plan.memory.facts import capacity, get_precision
@@ -150,7 +150,7 @@ def _gpu(_model: Model, case: Case) -> Levels:
     """Larger GPUs of the same maker that can do the precision, one per size; no card for a board with NVLink."""
     now, precision = capacity(case.gpu)[0], get_precision(case.setup.precision)
     larger: dict[int, Gpu] = {}
-    for gpu in load_gpus().values():
+    for gpu in proposed_gpus():
         room = capacity(gpu)[0]
         lesser = gpu.form_factor == "PCIe" != case.gpu.form_factor
         if room > now and gpu.vendor == case.gpu.vendor and not lesser and precision.runs_on(gpu):

@@ -109,7 +109,9 @@ def _remembered(placing: Place) -> Callable[[Job, Candidate], Placement | Misfit
         gpu, gpus, each = candidate.gpu, candidate.gpus, candidate.gpus_per_instance
         if isinstance(gpu, Unknown):
             return Misfit("GPU", gpu.why, ("set catalog_gpu in gpu_instances.json",))
-        key = (gpu.key, gpu.memory_bytes.value, gpus, each)
+        if isinstance(memory := gpu.figure("memory_bytes"), Unknown):
+            return Misfit("GPU", memory.why, ("give the GPU's figures in gpu_instances.json",))
+        key = (gpu.key, memory, gpus, each)
         if key not in known:
             found = placing(job, gpu, gpus, each)
             ends = [placing(job, end, gpus, each) for end in candidate.span or ()]

@@ -83,7 +83,7 @@ def _of_instance(key: str, one: Instance, config: Config) -> Iterator[Unused]:
             continue
         yield _unused(f"gpu_instances.{key}.{name}", value, why, instead, config)
     if not isinstance(gpu, Unknown) and not uses_own_figures(one) and same_memory(one, gpu):
-        known = gpu.memory_bytes.value / 1e9
+        known = gpu.stated("memory_bytes") / 1e9
         if abs(one.gpu_memory_gb / known - 1) > SAME_RATIO and f"gpu_instances.{key}.gpu_memory_gb" in config.changed:
             why = f"it is within 5 % of the {known:g} GB of the catalog, which are used"
             yield _unused(f"gpu_instances.{key}.gpu_memory_gb", one.gpu_memory_gb, why, _own_figures(key), config)
@@ -102,7 +102,8 @@ def _catalog_has(name: str, gpu: Gpu) -> str:
         "interconnect_bandwidth_gbps": f", {link.bytes_per_s.value / 1e9:g} GB/s over {link.kind}" if link else "",
         "interconnect_multiplier": f", {link.bytes_per_s.value / 1e9:g} GB/s over {link.kind}" if link else "",
     }
-    memory = f", {gpu.memory_bandwidth_bytes_per_s.value / 1e9:g} GB/s of memory bandwidth"
+    wide = gpu.figure("memory_bandwidth_bytes_per_s")
+    memory = "" if isinstance(wide, Unknown) else f", {wide / 1e9:g} GB/s of memory bandwidth"
     return f"{gpu.name} is in the catalog{figures.get(name, memory)}, which is used"
 
 

@@ -81,7 +81,7 @@ def gpu_of(instance: Instance) -> Configured:
 
 def same_memory(instance: Instance, gpu: Gpu) -> bool:
     """Whether the configured memory is the catalog's, written in another way."""
-    return abs(instance.gpu_memory_gb * 1e9 / gpu.memory_bytes.value - 1) <= SAME_MEMORY_RATIO
+    return abs(instance.gpu_memory_gb * 1e9 / gpu.stated("memory_bytes") - 1) <= SAME_MEMORY_RATIO
 
 
 def bandwidth(instance: Instance) -> Bandwidth:
@@ -115,7 +115,7 @@ def _scale() -> dict[float, tuple[float, float]]:
     for one in reference().instances.values():
         gpu = in_catalog(one)
         assert not isinstance(gpu, Unknown), "the reference has GPUs of the catalog only"
-        found.setdefault(one.memory_bandwidth_factor, []).append(gpu.memory_bandwidth_bytes_per_s.value / 1e9)
+        found.setdefault(one.memory_bandwidth_factor, []).append(gpu.stated("memory_bandwidth_bytes_per_s") / 1e9)
     return {factor: (min(held), max(held)) for factor, held in found.items()}
 
 
@@ -139,7 +139,6 @@ def _built(instance: Instance, gb_per_s: float, tflops: float) -> Gpu:
         vendor=name.partition(" ")[0],
         architecture="configured",
         form_factor="configured",
-        board_power_w=Fact(0.0, "not given", UNDATED, verified=False),
         memory_bytes=Fact(instance.gpu_memory_gb * 1e9, YOURS, UNDATED),
         memory_bandwidth_bytes_per_s=Fact(gb_per_s * 1e9, YOURS, UNDATED, verified=False),
         link=Link(kind=link_kind(instance), bytes_per_s=Fact(link_bytes, YOURS, UNDATED)),

@@ -156,6 +156,8 @@ def fits(job: Job, gpu: Gpu, gpus: int, gpus_per_instance: int) -> bool:
     """Whether any way fits."""
     if precision_refusal(job, gpu):
         return False
+    if gpu.memory_bytes is None:
+        return False  # that it fits cannot be said; `placed` says why
     room, _ = capacity(gpu)
     return any(memory(job.model, w.setup).total_bytes <= room for w in ways(job, gpus, gpus_per_instance))
 

@@ -12,7 +12,7 @@ import msgspec
 from gpuledger.catalog.files import Fact, data_dir, load_toml
 from gpuledger.catalog.gpus import Gpu
 from gpuledger.errors import UnknownName
-from gpuledger.units import GIB
+from gpuledger.units import GIB, Unknown
 
 Above = Annotated[float, msgspec.Meta(gt=0)]
 AtLeastZero = Annotated[float, msgspec.Meta(ge=0)]
@@ -44,8 +44,9 @@ class Precision(_Sourced, frozen=True, kw_only=True):
     experts_only: bool = False
 
     def runs_on(self, gpu: Gpu) -> bool:
-        """Whether the GPU has units for it, or needs none."""
-        return not self.needs or self.needs in gpu.peak_tflops
+        """Whether the GPU has units for it, or needs none; without a 16-bit peak its units are unknown, so it may."""
+        unknown = isinstance(gpu.peak(gpu.reference_precision()), Unknown)
+        return not self.needs or unknown or self.needs in gpu.peak_tflops
 
 
 class Scheme(_Sourced, frozen=True, kw_only=True):
@@ -209,6 +210,6 @@ def capacity(gpu: Gpu) -> tuple[int, str]:
     for seen in overheads().visible:
         if seen.gpu == gpu.key:
             return int(seen.gib * GIB), f"{seen.gib:g} GiB visible to a program: {seen.source} ({seen.as_of})"
-    labeled = gpu.memory_bytes
-    words = f"as labeled; what a program sees of {gpu.name} is not in the catalog"
-    return int(labeled.value), f"{labeled.value / 1e9:g} GB {words} ({labeled.source}, {labeled.as_of})"
+    labeled, words = gpu.stated("memory_bytes"), f"as labeled; what a program sees of {gpu.name} is not in the catalog"
+    of = f" ({gpu.memory_bytes.source}, {gpu.memory_bytes.as_of})" if gpu.memory_bytes else ""
+    return int(labeled), f"{labeled / 1e9:g} GB {words}{of}"

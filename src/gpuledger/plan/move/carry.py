@@ -42,7 +42,9 @@ def same_gpu(load: Load, limits: Limits) -> Parcel | Misfit:
         return Misfit("not measured", load.memory_max_bytes.why, _record_memory(load))
     if not load.busy_known:
         return _not_busy(load)
-    card = 1.0 if isinstance(load.gpu, Unknown) else load.gpu.memory_bytes.value
+    card = 1.0 if isinstance(load.gpu, Unknown) else load.gpu.figure("memory_bytes")
+    if isinstance(card, Unknown):
+        return Misfit("not measured", card.why, "")
     room = card * (1 - limits.smaller.memory_margin_ratio)
     memory = load.memory_max_bytes / room
     alone = works_together(load, limits) or load.sliced or memory > 1
@@ -59,7 +61,7 @@ def slice_for(load: Load, limits: Limits, full_ratio: float) -> Slice | Misfit:
     if works_together(load, limits):
         why = f"it exchanges {_gbs(load.nvlink_bytes_per_s)} with other GPUs, and slices have no links"
         return Misfit("link", why, "keep whole GPUs for work that spans several")
-    memory = load.memory_max_bytes / load.gpu.memory_bytes.value
+    memory = load.memory_max_bytes / load.gpu.stated("memory_bytes")  # a GPU that can be cut has one
     found = smallest_slice(load.gpu.key, min(load.busy_hours_ratio / full_ratio, 1.0), memory)
     if isinstance(found, Unknown) and isinstance(slices_of(load.gpu.key), Unknown):
         return Misfit("no MIG", found.why, "use another way to share: MPS or time slicing")
@@ -84,7 +86,7 @@ def other_gpu(
     assert isinstance(memory, float)
     assert isinstance(traffic, float)
     slower = _slower(load, other) if cautious else 1.0
-    wide = other.memory_bandwidth_bytes_per_s.value
+    wide = other.stated("memory_bandwidth_bytes_per_s")
     fullest = pipes[0].ratio if pipes else 0.0
     slower = max(slower, fullest / full_ratio, traffic / (full_ratio * wide))
     time = load.busy_hours_ratio * max(slower, 1.0)
@@ -96,7 +98,7 @@ def other_gpu(
         return Misfit(
             what, why, "spread the load over more GPUs, or lower its precision" if compute else MORE_BANDWIDTH
         )
-    room = other.memory_bytes.value * (1 - limits.smaller.memory_margin_ratio)
+    room = other.stated("memory_bytes") * (1 - limits.smaller.memory_margin_ratio)
     return Parcel(memory / room, time, works_together(load, limits))
 
 
@@ -144,10 +146,21 @@ def _refuses(load: Load, other: Gpu, limits: Limits) -> Iterator[Misfit]:
         yield Misfit("precision", f"{other.name} has no {load.precision}", "choose a newer GPU, or another precision")
     if not isinstance(needs, Unknown) and isinstance(pipes := filled(needs, other), Unknown):
         yield Misfit("precision", pipes.why, "choose a GPU that has it, or another precision")
-    memory, has = load.memory_max_bytes, other.memory_bytes.value * (1 - limits.smaller.memory_margin_ratio)
+    yield from _no_room(load, other, limits)
+
+
+def _no_room(load: Load, other: Gpu, limits: Limits) -> Iterator[Misfit]:
+    """Where the other GPU has too little memory, or a figure of it is unknown."""
+    card = other.figure("memory_bytes")
+    for figure in (card, other.figure("memory_bandwidth_bytes_per_s")):
+        if isinstance(figure, Unknown):
+            yield Misfit("unknown GPU", figure.why, "choose a GPU whose figures are known: gpuledger catalog gpus")
+    if isinstance(card, Unknown):
+        return
+    memory, has = load.memory_max_bytes, card * (1 - limits.smaller.memory_margin_ratio)
     if not isinstance(memory, Unknown) and memory > has:
         kept = f"{100 * limits.smaller.memory_margin_ratio:.0f} % kept free"
-        why = f"it used up to {memory / 1e9:.0f} GB, {other.name} has {other.memory_bytes.value / 1e9:.0f} ({kept})"
+        why = f"it used up to {memory / 1e9:.0f} GB, {other.name} has {card / 1e9:.0f} ({kept})"
         yield Misfit("memory", why, "lower its memory first: batch, precision, recomputation; or choose a larger GPU")
 
 
@@ -170,7 +183,7 @@ def _slower(load: Load, other: Gpu) -> float:
     """How much slower at worst: the fall of the peak of a pipe it uses, or of the bandwidth, whichever is more."""
     assert isinstance(load.gpu, Gpu)
     assert not isinstance(load.needs, Unknown)
-    falls = [load.gpu.memory_bandwidth_bytes_per_s.value / other.memory_bandwidth_bytes_per_s.value]
+    falls = [load.gpu.stated("memory_bandwidth_bytes_per_s") / other.stated("memory_bandwidth_bytes_per_s")]
     for need in load.needs:
         now = load.gpu.peak(need.precision)
         then = other.peak(need.precision if need.known else other.reference_precision())

@@ -19,7 +19,7 @@ from gpuledger.ledger.read.scope import Scope
 from gpuledger.physics.evidence import ModelFacts
 from gpuledger.plan.move.busy_hours import ASSUMED, ENDS, PHASES, TENSOR, read_rows, tensor_precision
 from gpuledger.plan.move.statement import Evidence, Measured
-from gpuledger.units import MS_PER_HOUR, MS_PER_S, Unknown
+from gpuledger.units import MS_PER_HOUR, MS_PER_S, Unknown, known
 
 T = TypeVar("T")
 Figure = float | Unknown
@@ -72,7 +72,7 @@ def _load(row: Mapping[str, Any], facts: ModelFacts) -> Load:
     board, part = row["gpu_uuid"], row["gpu_instance_id"]
     observed = row["observed_ms"]
     evidence, tflops, busiest = _work(row, facts)
-    wide = None if isinstance(facts.gpu, Unknown) else facts.gpu.memory_bandwidth_bytes_per_s.value
+    wide = None if isinstance(facts.gpu, Unknown) else known(facts.gpu.figure("memory_bandwidth_bytes_per_s"))
     return Load(
         device=f"{board}/{part}" if part else board,
         board=board,

@@ -11,7 +11,7 @@ from decimal import Decimal
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.offers import Filled, is_smaller
 from gpuledger.advice.rule import Range
-from gpuledger.catalog.gpus import Gpu, load_gpus
+from gpuledger.catalog.gpus import Gpu, proposed_gpus
 from gpuledger.catalog.gpus.mig import Slice, slices_of
 from gpuledger.plan.market import Market, PriceBasis
 from gpuledger.plan.move.boards import bought, kept, rounded_words, whole_boards
@@ -55,7 +55,7 @@ def find_moves(holding: Holding, limits: Limits, market: Market) -> tuple[list[C
     tried: list[tuple[Kind, Gpu, Claim | Misfit]] = [
         ("fewer", gpu, _fewer(holding, gpu, limits)),
         ("slices", gpu, _slices(holding, gpu, limits)),
-        *(("other", o, _other(holding, o, limits, market)) for o in load_gpus().values() if o.key != gpu.key),
+        *(("other", o, _other(holding, o, limits, market)) for o in proposed_gpus() if o.key != gpu.key),
     ]
     refused = [RefusedMove(kind, to.name, m.reason, m.why, m.remedy) for kind, to, m in tried if isinstance(m, Misfit)]
     return [m for _, _, m in tried if isinstance(m, Claim)], refused
@@ -143,8 +143,9 @@ def _no_room(holding: Holding, limits: Limits) -> Misfit:
         why = f"{linked} of {len(holding.loads)} GPUs exchange data over their links"
         return Misfit("link", why, "move whole jobs only")
     known = [load.memory_max_bytes for load in holding.loads if not isinstance(load.memory_max_bytes, Unknown)]
-    if not holding.serves and known and isinstance(holding.gpu, Gpu):
-        least = min(known) / holding.gpu.memory_bytes.value
+    card = holding.gpu.figure("memory_bytes") if isinstance(holding.gpu, Gpu) else holding.gpu
+    if not holding.serves and known and not isinstance(card, Unknown):
+        least = min(known) / card
         if 2 * least > 1 - limits.smaller.memory_margin_ratio:
             why = f"even the smallest load used {100 * least:.0f} % of the memory: no two fit on a card"
             return Misfit("memory", why, "lower the memory of each: smaller cache or batch; or share only off-peak")
@@ -252,7 +253,7 @@ def _fits(
     most = max(load.memory_max_bytes for load in moved if isinstance(load.memory_max_bytes, float))
     traffic = max(load.working_dram_bytes_per_s for load in moved if isinstance(load.working_dram_bytes_per_s, float))
     pipes = _fullest(moved, other)
-    wide, full, strained = other.memory_bandwidth_bytes_per_s.value, settings(limits)[1], False
+    wide, full, strained = other.stated("memory_bandwidth_bytes_per_s"), settings(limits)[1], False
     reasons = []
     if max(traffic / wide, *(p.ratio for p in pipes), 0.0) > full:
         strained = True
@@ -265,9 +266,10 @@ def _fits(
         reasons.append("it is not a smaller GPU than the present one: what it saves is a difference in price")
     if price.stale:
         reasons.append(f"the price is {price.age_days} days old")
+    card = other.stated("memory_bytes")
     compute = ", ".join(p.words for p in pipes) or "hardly any compute"
     fits = (
-        f"at most {most / 1e9:.0f} of {other.memory_bytes.value / 1e9:.0f} GB; at work up to {compute} "
+        f"at most {most / 1e9:.0f} of {card / 1e9:.0f} GB; at work up to {compute} "
         f"and {traffic / 1e9:,.0f} of {wide / 1e9:,.0f} GB/s{rounded_words([holding.gpu, other])}"
     )
     return fits, tuple(reasons), strained

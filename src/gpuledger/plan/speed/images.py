@@ -34,9 +34,12 @@ def denoised_s(model: Model, gpu: Gpu, setup: Setup, facts: TracedFactors) -> De
     peak, found = compute_peak(gpu, setup.precision), denoised(model, setup)
     if isinstance(found, Unknown):
         return found
+    wide = gpu.figure("memory_bandwidth_bytes_per_s")
     if isinstance(peak, Unknown):
         return peak
-    step, *rest = (_pass_s(one, peak, gpu.memory_bandwidth_bytes_per_s.value, facts) for one in found)
+    if isinstance(wide, Unknown):
+        return wide
+    step, *rest = (_pass_s(one, peak, wide, facts) for one in found)
     return Denoised(setup.denoising_steps, step, sum(rest))
 
 

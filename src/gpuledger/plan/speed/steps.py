@@ -76,9 +76,11 @@ def step_load(model: Model, gpu: Gpu, setup: Setup, context: float) -> StepLoad 
             f"no formula for writing tokens with {model.name}" if known else f"{model.name} writes no tokens"
         )
     peak = compute_peak(gpu, setup.precision)
+    bandwidth = gpu.figure("memory_bandwidth_bytes_per_s")
     if isinstance(peak, Unknown):
         return peak
-    bandwidth = gpu.memory_bandwidth_bytes_per_s.value
+    if isinstance(bandwidth, Unknown):
+        return bandwidth
     bits = get_precision(setup.precision).bits
     own = held(model, stages(model, 1)[0], setup.tensor)
     experts = shape.moe_layers * expert_params(shape) / setup.tensor
@@ -139,8 +141,9 @@ def rated(model: Model, gpu: Gpu, setup: Setup) -> Rated | Unknown:
     if setup.mode == "serve":
         plain = replace(plain, sequence=setup.context, micro_batch=setup.batch, lora_rank=0, precision="bf16")
     kept = activations(model, plain, stages(model, 1)[0])
-    if isinstance(flop, Unknown) or isinstance(peak, Unknown) or isinstance(kept, Unknown):
-        return next(found for found in (flop, peak, kept) if isinstance(found, Unknown))
+    wide = gpu.figure("memory_bandwidth_bytes_per_s")
+    if isinstance(flop, Unknown) or isinstance(peak, Unknown) or isinstance(kept, Unknown) or isinstance(wide, Unknown):
+        return next(found for found in (flop, peak, kept, wide) if isinstance(found, Unknown))
     passes = PASSES_RECOMPUTED if setup.recompute else PASSES
     again = passes / PASSES if setup.mode == "train" else 1.0
     # Frozen weights have no gradient: with adapters one of three (or four) products is left out.
@@ -149,7 +152,7 @@ def rated(model: Model, gpu: Gpu, setup: Setup) -> Rated | Unknown:
     layers = shape.layers if isinstance(shape, TransformerShape | VitShape) else 0
     return Rated(
         compute_s=flop * trained / (setup.tensor * setup.pipeline) / peak,
-        traffic_s=again * kept.kept_bytes / setup.pipeline / gpu.memory_bandwidth_bytes_per_s.value,
+        traffic_s=again * kept.kept_bytes / setup.pipeline / wide,
         layers=again * layers / setup.pipeline,
     )
 
@@ -214,4 +217,4 @@ def optimizer_s(model: Model, gpu: Gpu, setup: Setup, memory_ratio: float) -> fl
     optimizer = 0 if isinstance(states.optimizer, Unknown) else states.optimizer
     moved = STATE_PASSES * (states.weights + optimizer) + states.gradients
     sharded = moved / (setup.data if setup.zero else 1)
-    return sharded / gpu.memory_bandwidth_bytes_per_s.value / memory_ratio
+    return sharded / gpu.stated("memory_bandwidth_bytes_per_s") / memory_ratio

@@ -24,14 +24,17 @@ SOFT = 3
 def traced_work(model: Model, gpu: Gpu, setup: Setup, facts: TracedFactors) -> Work | Unknown:
     """One micro-batch, forward and backward."""
     peak = compute_peak(gpu, setup.precision)
+    wide = gpu.figure("memory_bandwidth_bytes_per_s")
     if isinstance(peak, Unknown):
         return peak
+    if isinstance(wide, Unknown):
+        return wide
     step = traced_step(model, replace(setup, accumulate=True))
     if isinstance(step, Unknown):
         return step
     compute = (step.product_flop + step.attention_flop) / peak / facts.compute_ratio
     moved = step.moved_bytes / facts.memory_ratio + step.depthwise_bytes / facts.depthwise_ratio
-    traffic = moved / gpu.memory_bandwidth_bytes_per_s.value
+    traffic = moved / wide
     total = soft_max(compute + traffic, step.kernels * facts.per_kernel_s)
     return Work(compute_s=compute, traffic_s=traffic, launch_s=total - compute - traffic, tensor_link_s=0.0)
 

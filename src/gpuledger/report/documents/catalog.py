@@ -21,9 +21,10 @@ def gpus_document(gpus: Sequence[Gpu]) -> Document:
     heads = ("Key", "Architecture", "TFLOPS", "W", "Idle W", "GB", "TB/s")
     rows: list[Row] = [
         [
-            gpu.key, gpu.architecture, _peak(gpu), _short(gpu.board_power_w.value),
-            _short(gpu.idle_power_w.value) if gpu.idle_power_w else "unknown", number(gpu.memory_bytes.value / GB),
-            number(gpu.memory_bandwidth_bytes_per_s.value / TB, 1),
+            gpu.key, gpu.architecture, _peak(gpu), figure(gpu.figure("board_power_w"), _short),
+            _short(gpu.idle_power_w.value) if gpu.idle_power_w else "unknown",
+            figure(gpu.figure("memory_bytes"), lambda size: number(size / GB)),
+            figure(gpu.figure("memory_bandwidth_bytes_per_s"), lambda wide: number(wide / TB, 1)),
         ]
         for gpu in gpus
     ]  # fmt: skip

@@ -100,8 +100,10 @@ def memory_of(run: Run, name: str, telemetry: Telemetry) -> Memory:
     found = node.gpu if isinstance(node.gpu, Unknown) else find_gpu(node.gpu)
     if isinstance(found, Unknown):
         return used, found, found, found if isinstance(used, int) else used
-    size = found.memory_bytes.value
-    return used, found.name, size, used if isinstance(used, Unknown) else 100 * used / size
+    size = found.figure("memory_bytes")
+    if isinstance(used, Unknown) or isinstance(size, Unknown):
+        return used, found.name, size, used if isinstance(used, Unknown) else size
+    return used, found.name, size, 100 * used / size
 
 
 def stated_bytes(facts: Mapping[str, Any]) -> int | Unknown:
