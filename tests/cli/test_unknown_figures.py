@@ -76,7 +76,7 @@ def test_recorded_samples_of_it_are_answered(cli, tmp_path, gpu):
 
 def test_a_card_of_the_marketplaces_has_their_dated_price(cli, tmp_path):
     paid = cli("audit", recorded(tmp_path, DRIVERS["rtx-4090"]), "--host", "h1")
-    assert "per month for 2 GPUs" in paid.out
+    assert "for 2 GPUs ($1.20 per hour)" in paid.out
     assert "2026-08-22" in cli("audit", tmp_path / "smi.csv", "--host", "h1", "--full").out
     unknown = cli("audit", recorded(tmp_path, DRIVERS["rtx-3080"]), "--host", "h1")
     assert "the price facts have no on-demand price for RTX-3080" in unknown.out.replace("\n", " ")

@@ -51,6 +51,7 @@ class _Gpus(files.Catalog[Gpu]):
             return Unknown(f"{name!r} is {part} of a board: the catalog's figures and prices are those of whole boards")
         return found
 
+    @takes()
     def get(self, name: str, extra_dir: Path | None = None) -> Gpu:
         """As `find`, for a name a person typed: an error with what to try instead where there is none."""
         if isinstance(found := self.find(name, extra_dir), Unknown) and names.part_of(name):
