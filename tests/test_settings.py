@@ -102,7 +102,7 @@ def test_a_working_folder_that_is_gone_is_no_error(tmp_path, monkeypatch):
         ("[grades.tail]\nlimits = 'low'\n", load_scaling_thresholds, "grades.tail.limits", ("(line 2)",)),
         ("[tuning]\nmin_gain = 0.5\n", load_plan, "tuning.min_gain", ("(line 2)", "min_gain_ratio")),
         ("[teams]\nml = 1\n", set_teams, "teams.ml", ("`str`", "(line 2)")),
-        ("[prices]\nH1000 = 2.5\n", set_prices, "prices.H1000", ("H1000", "H100-")),
+        ("[prices]\nH100Z = 2.5\n", set_prices, "prices.H100Z", ("H100Z", "H100-")),
         ("[prices]\nA10G = -1\n", set_prices, "prices.A10G", ("(line 2)",)),
         ("[prices]\nA10G = 9999999\n", set_prices, "prices.A10G", ("not a price",)),
         ("[alerts.rules.idle_held]\nfire = 'x'\n", load_alerts, "alerts.rules.idle_held.fire", ("'x'", "(line 2)")),

@@ -106,6 +106,22 @@ def planned(job: Job, given_: list[Candidate], toy: Toy):
     return plan_migration(job, given_[0], given_[1:], terms(job), toy)
 
 
+def same_work_usd(job: Job, given_: list[Candidate], toy: Toy, serves: bool) -> dict[str, Decimal]:
+    """Of servers whose month costs less only because they do less: the dollars for as much work as now."""
+    now, found = given_[0], {}
+    here = toy(job, now.gpu, now.gpus, now.gpus_per_instance)
+    if not serves or job.busy_ratio is not None or isinstance(here, Misfit) or isinstance(now.usd_per_h, Unknown):
+        return found
+    for c in given_:
+        there = toy(job, c.gpu, c.gpus, c.gpus_per_instance)
+        if isinstance(there, Misfit) or isinstance(c.usd_per_h, Unknown) or c.usd_per_h > now.usd_per_h:
+            continue
+        equal = c.usd_per_h / Decimal(repr(there.rate.middle / here.rate.middle))
+        if equal > now.usd_per_h * Decimal("1.005"):
+            found[c.id] = equal * job.monthly_h
+    return found
+
+
 def oracle(job: Job, given_: list[Candidate], toy: Toy) -> tuple[dict[str, float], set[str], dict[str, Decimal]]:
     """Scores of what may be chosen, ids of what must be refused, and the dollars of a month, by brute force."""
     facts, now = migrate_facts(), given_[0]
@@ -131,7 +147,9 @@ def oracle(job: Job, given_: list[Candidate], toy: Toy) -> tuple[dict[str, float
     if not dollars:
         return {}, refused, {}
     # A server is paid by the month, other work by what is done.
-    price = dollars if serves else {i: rest[i][0].usd_per_h / Decimal(repr(rates[i])) for i in dollars}
+    price = dict(dollars) if serves else {i: rest[i][0].usd_per_h / Decimal(repr(rates[i])) for i in dollars}
+    if now.id in dollars:
+        price |= {i: usd for i, usd in same_work_usd(job, given_, toy, serves).items() if i in dollars}
     least, most = min(price.values()), max(rates.values())
     if not isinstance(here, Misfit):  # twice the present is enough for a server, a day for a month's work
         soon = max(1, job.monthly_h / 24)
@@ -190,12 +208,15 @@ def test_brute_force_finds_nothing_better_and_nothing_refused_for_no_reason(job,
     if not scores:
         assert plan.verdict == "nothing fits"
         return
-    best = max(scores.values())
-    assert plan.options[0].score == pytest.approx(best, abs=1e-9)
-    if plan.chosen is not plan.options[0]:  # the present setup, where the best gains too little to move for
+    assert plan.options[0].score == pytest.approx(max(scores.values()), abs=1e-9)
+    serves = job.workload is WorkloadType.INFERENCE and job.use_case != "batch_inference"
+    less = same_work_usd(job, given_, toy, serves)
+    assert all(isinstance(o.saving_usd, Unknown) for o in plan.options if o.candidate.id in less)
+    best = next((o for o in plan.options if o.candidate.id not in less), plan.options[0])
+    if plan.chosen is not best:  # the present setup, where the best gains too little to move for
         assert plan.chosen.current
-        assert plan.options[0].saving_pct < 10
-        assert plan.options[0].speed_ratio < 1.1
+        assert best.saving_pct < 10
+        assert best.speed_ratio < 1.1
     assert (plan.verdict == "already well optimized") == plan.chosen.current
     assert plan.cheapest.monthly_usd == min(dollars.values())
 

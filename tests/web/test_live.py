@@ -16,6 +16,7 @@ import pytest
 
 import gpuledger
 from dashboards import Server
+from gpuledger import settings
 from gpuledger.ledger.read.owners import By
 from gpuledger.web.contract import Filters
 from gpuledger.web.desk import Desk
@@ -59,6 +60,23 @@ def test_nothing_new_is_no_new_edition(lake: Path) -> None:
     first = live.status.edition
     assert not live.refresh()
     assert live.status.edition == first
+
+
+def test_settings_that_are_gone_are_reported_and_looked_for_again(lake: Path, tmp_path: Path) -> None:
+    file = tmp_path / "gpuledger.toml"
+    file.write_text("[prices]\nL4 = 0.7\n")
+    settings.use(file)
+    try:
+        live = LiveLake(lake)
+        assert live.refresh()
+        file.unlink()
+        assert live.refresh()
+        assert "no such file" in live.status.problem
+        file.write_text("[prices]\nL4 = 0.7\n")
+        assert live.refresh()
+        assert not live.status.problem
+    finally:
+        settings.use(None)
 
 
 def test_new_samples_reach_a_viewer_over_a_real_socket(tmp_path: Path, fleet: Path) -> None:

@@ -115,8 +115,12 @@ class LiveLake:
     def _mark(self) -> tuple[object, ...]:
         """What changes when the lake or a setting does."""
         files = [self.lake.root / name for name in _WATCHED]
-        settings = in_force().file
         found: list[object] = []
+        settings: Path | None = None
+        try:
+            settings = in_force().file
+        except GpuledgerError as error:  # the file went while the server runs: the next look reports it
+            found.append(error.message)
         own = [Path(file) for file in (settings, self._where.carbon) if file]
         for file in (*files, *own):
             with contextlib.suppress(OSError, LakeError):  # an object store may be away
