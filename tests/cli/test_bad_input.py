@@ -421,7 +421,7 @@ class TestTimes:
         said = cli("import", file, "--lake", "times", "--json", *args).json()
         part = Lake("times").manifest().parts[-1]
         shutil.rmtree("times")
-        return f"{utc(part.first_ms):%m-%d %H:%M}", any("carry no zone" in n for n in said["notes"])
+        return f"{utc(part.first_ms):%m-%d %H:%M}", any(one["option"] == "--tz NAME" for one in said["stated"])
 
     def test_zoneless_times_are_utc_unless_told(self, cli, fleet_csv):
         assert self.first_hour(cli, fleet_csv) == ("01-20 00:00", True)

@@ -238,7 +238,7 @@ class TestImport:
         (tmp_path / "f.csv").write_text(fleet_csv.read_text().replace("DCGM_FI_DEV_GPU_TEMP", "DCGM_FI_DEV_GPU_TMP", 1))
         out = " ".join(cli("import", "f.csv", "--lake", "lake").out.split())
         assert "column 'DCGM_FI_DEV_GPU_TMP' is not used; did you mean 'DCGM_FI_DEV_GPU_TEMP'?" in out
-        assert "times carry no zone; read as UTC" in out
+        assert "stated: zone UTC (--tz)" in out
 
     def test_others_may_read_the_lake(self, cli, fleet_parquet):
         before = os.umask(0o022)

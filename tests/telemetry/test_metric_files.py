@@ -97,13 +97,13 @@ def test_a_statement_can_be_made_of_them(tmp_path):
 def test_times_of_grafana_without_a_zone_are_read_in_the_zone_given(tmp_path):
     rows, result = imported(tmp_path, FIXTURES / "grafana/series_to_rows.csv", tz="Europe/Berlin")
     assert rows["at_ms"].tolist() == (points()["at_ms"] - 3_600_000).tolist()
-    assert any("no zone" in note for note in result.notes)
+    assert [one.what for one in result.stated] == ["zone Europe/Berlin"]
 
 
 def test_a_page_of_dcgm_exporter_needs_its_time_only(tmp_path):
     file = FIXTURES / "exporter_page/page.prom"
-    with pytest.raises(FileFault, match=r"(?s)when its readings were taken.*--at TIME$"):
-        imported(tmp_path, file)
+    _, unsaid = imported(tmp_path / "a", file)
+    assert [one.option for one in unsaid.stated] == ["--at TIME"]
     rows, _ = imported(tmp_path, file, at=AT)
     said = page(file)
     assert rows["power_w"].tolist() == [v for _, v in said["DCGM_FI_DEV_POWER_USAGE"]]

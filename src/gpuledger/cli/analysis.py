@@ -109,9 +109,12 @@ def books(
         yield lake
         return
     from gpuledger.ledger.of_files import Jobs, books_of
+    from gpuledger.telemetry.stated import stated_words
 
     cut, jobs = any(name in chosen for name in ("since", "until", "last")), Jobs(tuple(tables), zone_named())
     with books_of(files, limits, reading(), Bars(stages), cut=cut, jobs=jobs, owners=owners) as (lake, found):
+        if found.stated:
+            screen.say(f"stated: {stated_words(found.stated)}", err=True)
         for note in found.notes:
             screen.say(f"note: {note}", err=True)
         if found.rows_rejected:

@@ -92,8 +92,10 @@ class CommandFolder(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """An unknown command is answered with the nearest names."""
+        """A file is audited; an unknown command is answered with the nearest names."""
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            if ctx.parent is None and os.path.exists(args[0]):  # noqa: PTH110  (pathlib is not loaded for the help)
+                return super().resolve_command(ctx, ["audit", *args])
             raise UnknownName("command", args[0], self.list_commands(ctx))
         return super().resolve_command(ctx, args)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 
 from gpuledger.arguments import takes
-from gpuledger.errors import InputError, LakeError, let_go
+from gpuledger.errors import InputError, LakeError, NotSaid, let_go
 from gpuledger.lake.by_day import MEMORY_BYTES, ByDay, F, Group, grouped
 from gpuledger.lake.clocks import ahead_note, check_store_clock, latest_ms
 from gpuledger.lake.engines.choosing import in_use
@@ -45,6 +45,7 @@ from gpuledger.telemetry.date_order import joined
 from gpuledger.telemetry.finding import Found, Strangers, as_the_user_names_them, find_files
 from gpuledger.telemetry.labels import Used, label_notes
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, Mapping
+from gpuledger.telemetry.stated import Stated, completed
 from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
 
 # Below this many rows, starting processes costs more than they save; copies of this process cost little.
@@ -54,7 +55,7 @@ ROWS_WORTH_COPIES = 200_000
 
 @dataclass
 class ImportResult:
-    """What one import did. `notes` are things the user should hear."""
+    """What one import did. `stated`: what was assumed of a file; `notes` are things the user should hear."""
 
     files: int = 0
     rows_read: int = 0
@@ -67,6 +68,7 @@ class ImportResult:
     examples: dict[str, str] = field(default_factory=dict)
     days: list[str] = field(default_factory=list)
     unknown_models: list[str] = field(default_factory=list)
+    stated: list[Stated] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -165,7 +167,18 @@ class Import:
         self.result.notes += strangers.notes()
         self.names = {str(f.path): f.name for f in found}
         with as_the_user_names_them(found):
-            return self._take([f.path for f in found], by_day)
+            try:
+                return self._take([f.path for f in found], by_day)
+            except NotSaid:
+                if len(found) != 1 or not self._state(found[0]):
+                    raise
+            return self._take([found[0].path], by_day)
+
+    def _state(self, file: Found) -> bool:
+        """State what a file does not say; whether there is any of it."""
+        given, self.result.stated = completed(file.path, file.name, self.reading.mapping, self.reading.given)
+        self.reading = msgspec.structs.replace(self.reading, given=given)
+        return bool(self.result.stated)
 
     def _take(self, files: Sequence[Path], by_day: ByDay[T, F] | None) -> list[F]:
         pieces = pieces_of(files, self.reading)
@@ -233,6 +246,9 @@ class Import:
         ahead = [found for _, taken in pieces for found in taken.ahead]
         if ahead:
             self._note(name, [ahead_note(ahead, self.reading.latest_ms)])
+        zone = Stated(f"zone {self.reading.zone}", "--tz NAME")
+        if any(taken.zoneless for _, taken in pieces) and zone not in self.result.stated:
+            self.result.stated.append(zone)
         used = Used()
         for label, source, count in (found for _, taken in pieces for found in taken.label_rows):
             used[label, source] += count

@@ -86,7 +86,8 @@ class Taken(msgspec.Struct, frozen=True):
 
     `labels`: by label the source columns it may stand in; `label_rows`: how many rows have it from which. `ahead`: the
     devices with rows whose times have not come yet; `span_ms`: the first and the last time of the others. `unlisted`:
-    by reason how many rejected rows the log had no room for. `dates`: in which order they are written.
+    by reason how many rejected rows the log had no room for. `dates`: in which order they are written. `zoneless`:
+    times carry no zone.
     """
 
     rows: int
@@ -100,6 +101,7 @@ class Taken(msgspec.Struct, frozen=True):
     span_ms: tuple[int, int]
     unlisted: dict[str, int] = {}
     dates: Dates = Dates()
+    zoneless: bool = False
     handed: Handed | None = None
 
 
@@ -177,13 +179,15 @@ class Taker:
             rejected.add((piece.path, number, why.WRONG_CELLS, "", text[:80]))
         rejected.flush()
         notes += opened.notes
-        notes += _notes(bound, stamps, reading.zone) + _local_times(rejected.counts, reading.zone)
+        notes += _notes(bound) + _local_times(rejected.counts, reading.zone)
         (unknown, self._unknown), (ahead, self._ahead) = (self._unknown, []), (self._ahead, [])
         named = [f"{path.name}: {note}" for note in notes]
         count = rows // opened.per_row + len(opened.wrong_rows)
         found = [(*key, n) for key, n in used.items()]
         more, dates = dict(rejected.more), Dates(rule.formats, bound.mapping.file, stamps.orders)
-        return Taken(count, usable, named, unknown, str(log), bound.labels, found, ahead, span, more, dates)
+        return Taken(
+            count, usable, named, unknown, str(log), bound.labels, found, ahead, span, more, dates, stamps.zoneless
+        )
 
     def _check(
         self, source: str, numbers: np.ndarray, table: pa.Table, rejected: RejectLog
@@ -288,8 +292,8 @@ def _model(name: str) -> str:
     return name.removeprefix("NVIDIA ") if isinstance(gpu, Unknown) else gpu.name
 
 
-def _notes(bound: Bound, stamps: StampReader, zone: str) -> list[str]:
-    out = [f"times carry no zone; read as {zone} (change with --tz)"] if stamps.zoneless else []
+def _notes(bound: Bound) -> list[str]:
+    out = []
     for column, sources in bound.absent.items():
         hits = [hit for source in sources for hit in nearest(source, bound.unused, 1)]
         close = f"; nearest in the file: {hits[0]!r}" if hits else ""

@@ -13,6 +13,7 @@ from gpuledger.ledger.jobs.counts import words_of
 from gpuledger.report.document import Block, Document, Heading, Prose
 from gpuledger.report.tables import Row, cell, make_table
 from gpuledger.report.written import amount, number
+from gpuledger.telemetry.stated import stated_words
 
 if TYPE_CHECKING:
     from gpuledger.lake.importing import ImportResult
@@ -28,6 +29,7 @@ def import_document(result: ImportResult, lake_dir: Path) -> Document:
     source = amount(number(result.files), "file") if result.files else "the server"
     facts = [f"{_rows(result.rows_read)} read from {source}", days]
     facts += [f"{_rows(result.rows_duplicate)} already there"] if result.rows_duplicate else []
+    stated = [Prose(f"stated: {stated_words(result.stated)}")] if result.stated else []
     more = len(result.notes) - SHOWN_NOTES
     notes = [*result.notes[:SHOWN_NOTES], *([f"and {more} more; the JSON output has them all"] if more > 0 else [])]
     return Document(
@@ -36,7 +38,7 @@ def import_document(result: ImportResult, lake_dir: Path) -> Document:
         title="Import",
         headline=f"{_rows(result.rows_added)} added to {lake_dir}",
         facts=facts,
-        summary=[*_rejected(result), *(Prose(f"note: {note}", "warning") for note in notes)],
+        summary=[*stated, *_rejected(result), *(Prose(f"note: {note}", "warning") for note in notes)],
         data=lambda: encode("import", {**asdict(result), "lake": lake_dir}),
     )
 

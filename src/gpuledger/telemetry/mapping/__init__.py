@@ -168,7 +168,7 @@ def fitted(path: str | Path, names: list[str], chosen: Mapping, said: Given = NO
     missing = _lacking(chosen, present, time if at_ms is None else "--at", {*labels, *constants, *values, *fixed})
     said_here = {*labels, *constants, *(("time",) if time or at_ms is not None else ())}
     said_here |= {"every"} if time or clock or elapsed or said.every_ms else set()
-    asked = tuple(a for a in chosen.asks if a not in said_here)
+    asked = tuple(a for a in chosen.asks if a not in said_here and a != "gpu_model")  # a model may stay unknown
     named_here = (s for sources in labels.values() for s in sources)
     read = [*values.values(), *(one for more in fallbacks.values() for one in more)]
     used = {time, clock, elapsed, *chosen.time.join, *named_here, *chosen.ignored}

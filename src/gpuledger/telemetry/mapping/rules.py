@@ -73,7 +73,8 @@ class Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `file`: where a user's own one is from. `own_rules`: how many of its values it has itself, before those it includes.
     `labels`: by schema column the source columns it may stand in, the first filled cell of a row counting.
     `exporter_pods`: names of the exporter's own pods, which hold no GPU. `not_needed`: patterns of columns and metrics
-    that are known and hold nothing that is read.
+    that are known and hold nothing that is read. `every`: how far rows of a GPU are apart where the tool was not asked
+    otherwise.
     """
 
     name: str = ""
@@ -88,6 +89,7 @@ class Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     includes: str = ""
     constants: dict[str, str | int | float] = {}
     asks: tuple[str, ...] = ()
+    every: str = ""
     blank_from: float = float("inf")
     blank_text: tuple[str, ...] = ("",)
     exporter_pods: tuple[str, ...] = ()

@@ -1,0 +1,90 @@
+"""What of a single file is stated instead of asked, and what is asked where files are read together?"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+import gpuledger
+from gpuledger.cli.app import run
+from gpuledger.errors import NotSaid
+
+WRITTEN = dt.datetime(2026, 11, 16, 8, 30, tzinfo=dt.UTC)
+LOG = """timestamp, index, name, utilization.gpu [%], memory.used [MiB]
+2026/03/01 10:00:00.000, 0, NVIDIA L4, 50 %, 100 MiB
+2026/03/01 10:00:05.000, 0, NVIDIA L4, 70 %, 100 MiB
+"""
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    file = tmp_path / "rack7.csv"
+    file.write_text(LOG)
+    return file
+
+
+def written(file: Path) -> Path:
+    os.utime(file, (WRITTEN.timestamp(), WRITTEN.timestamp()))
+    return file
+
+
+@pytest.mark.parametrize("command", [("analyze",), ("audit",), ("import", "--lake", "lake"), ()])
+def test_every_command_answers_and_states_what_it_took(log, tmp_path, monkeypatch, capsys, command):
+    monkeypatch.chdir(tmp_path)
+    assert run([*command, str(log)]) == 0
+    streams = capsys.readouterr()
+    first = (streams.err or streams.out).split("stated: ")[1]
+    assert " ".join(first.split()).startswith("host 'rack7' after the file's name (--host), zone UTC (--tz)")
+
+
+def test_what_the_user_says_is_not_stated(log, tmp_path):
+    taken = gpuledger.open(tmp_path / "lake").ingest(log, host="n1", tz="Europe/Berlin")
+    assert [one.what for one in taken.stated] == ["zone Europe/Berlin"]
+    assert set(gpuledger.open(tmp_path / "lake").samples().df()["host"]) == {"n1"}
+
+
+def test_the_same_file_again_adds_nothing(log, tmp_path):
+    lake = gpuledger.open(tmp_path / "lake")
+    assert lake.ingest(log).rows_added == 2
+    assert lake.ingest(log).rows_added == 0
+
+
+def test_files_read_together_are_asked(log, tmp_path):
+    other = tmp_path / "rack8.csv"
+    shutil.copy(log, other)
+    with pytest.raises(NotSaid, match="which host it is from"):
+        gpuledger.open(tmp_path / "lake").ingest(log, other)
+    assert not (tmp_path / "lake").exists()
+
+
+def test_rounds_without_times_end_before_the_file_was_written(tmp_path):
+    file = tmp_path / "dmon.txt"
+    file.write_text("".join(["# gpu    pwr     sm\n# Idx      W      %\n", *["    0    300     90\n"] * 60]))
+    taken = gpuledger.open(tmp_path / "lake").ingest(written(file))
+    assert [one.option.partition(" ")[0] for one in taken.stated] == ["--host", "--gpu-model", "--every", "--at"]
+    at_ms = gpuledger.open(tmp_path / "lake").samples().df()["at_ms"]
+    assert set(at_ms.diff().dropna()) == {1000}
+    assert at_ms.max() <= WRITTEN.timestamp() * 1000 < at_ms.max() + 10_000
+
+
+def test_a_model_is_unknown_where_no_column_names_it(tmp_path, capsys):
+    file = tmp_path / "log.csv"
+    file.write_text(LOG.replace(" name,", "").replace(" NVIDIA L4,", ""))
+    assert run(["audit", str(file)]) == 0
+    assert "GPU model unknown (--gpu-model)" in capsys.readouterr().err
+    assert run(["audit", str(file), "--json"]) == 0
+    assert '"paid_usd": null' in capsys.readouterr().out
+
+
+def test_a_command_comes_before_a_file_of_its_name(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "catalog").write_text(LOG)
+    assert run(["catalog", "gpu", "l4", "--json"]) == 0
+    capsys.readouterr()
+    assert run(["./catalog"]) == 0
+    assert "1 GPU" in capsys.readouterr().out
+    assert run(["catalogue.csv"]) == 2
