@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from gpuledger.anomalies.statement import AnomalyStatement
     from gpuledger.catalog.thresholds import Thresholds
     from gpuledger.cost.month_budget import MonthBudget
+    from gpuledger.efficiency.snapshot import Snapshot
     from gpuledger.efficiency.statement import EfficiencyStatement
     from gpuledger.lake.layout import Lake
     from gpuledger.plan.move.statement import LakePlan
@@ -56,27 +57,28 @@ class OpenLake(Intake):
         thresholds: File | None = None,
         by: str | None = None,
         **window: Unpack[Window],
-    ) -> Answer[EfficiencyStatement]:
+    ) -> Answer[EfficiencyStatement | Snapshot]:
         """The efficiency statement: what the hardware did, and what improving it is worth.
 
+        Where every GPU has a single sample: a snapshot, with readings and states at that instant.
         The window: `since`, `until`, `last`; the owners: `cluster`, `namespace`, `owner`. `by`: break the means down by
         cluster, namespace, team, user, account, job or pod too.
         """
         from gpuledger.cost.teams import Config, set_teams
-        from gpuledger.efficiency.build import efficiency_statement
         from gpuledger.efficiency.calibration_files import load_calibration
+        from gpuledger.efficiency.snapshot import Snapshot, statement_or_snapshot
 
         limits = self._posted(thresholds)
-        made = efficiency_statement(
+        made = statement_or_snapshot(
             self.lake,
             scope_of(self.lake, **window),
-            thresholds=limits,
+            limits,
             achievable=achievable,
             calibration=load_calibration(self.lake),
             by=by,
             team_of=(set_teams() or Config()).set_team,
         )
-        return Answer(made, limits=limits)
+        return Answer(made) if isinstance(made, Snapshot) else Answer(made, limits=limits)
 
     @takes(
         Window, inventory="files", instance="word", region="word", teams="file", limits="file", previous="flag",
@@ -97,21 +99,22 @@ class OpenLake(Intake):
         previous: bool = False,
         by: str | None = None,
         **window: Unpack[Window],
-    ) -> Answer[AuditStatement]:
+    ) -> Answer[AuditStatement | Snapshot]:
         """The cost audit: what it cost, what of it was wasted, what to change first.
 
         `prices`, or `price`: dollars per GPU-hour, for all GPUs or by name; without it those of the inventory, of the
         settings, else market prices. `inventory`: one file or several, of any kind the command takes. Teams and
         budgets of the settings apply too. `by`: break the bill down by cluster, namespace, team, user, account, job
-        or pod; the rows are `.statement.cost.by_asked`.
+        or pod; the rows are `.statement.cost.by_asked`. Where every GPU has a single sample: a snapshot, with dollars
+        per hour.
         """
-        from gpuledger.advice.asking import audit as audit_of
+        from gpuledger.advice.asking import audit_or_snapshot
 
         terms = self._asked(
             price=price, prices=prices, inventory=inventory, instance=instance, region=region, teams=teams,
             limits=limits, usd_per_kwh=usd_per_kwh, previous=previous, by=by,
         )  # fmt: skip
-        return Answer(audit_of(self.lake, scope_of(self.lake, **window), terms))
+        return Answer(audit_or_snapshot(self.lake, scope_of(self.lake, **window), terms))
 
     @takes(Window, inventory="files")
     @on_its_engine

@@ -514,15 +514,16 @@ def test_a_sick_gpu_a_lowered_limit_and_missing_pipes_are_found(cli, troubled):
     assert float(row["thermal_pct"]) == pytest.approx(50, abs=1)
 
 
-def test_single_samples_have_no_paid_time(cli, dcgm_csv):
+def test_single_samples_have_no_paid_time_but_an_hourly_price(cli, dcgm_csv):
     assert cli("import", dcgm_csv("one.csv", gpus=3, minutes=0), "--lake", "lake").code == 0
-    assert cli("analyze", "--lake", "lake", "--json").code == 0
+    assert cli("analyze", "--lake", "lake", "--json").json()["statement"] == "snapshot"
     for scope in ((), ("--namespace", "serving")):
-        ended = cli("audit", "--lake", "lake", "--price", "1", *scope)
-        assert ended.code == 2
-        assert "each GPU has a single sample, so its paid time is unknown" in ended.err
-        assert "import more samples" in ended.err
-        assert "give an inventory and a window" in ended.err
+        said = cli("audit", "--lake", "lake", "--price", "1", *scope, "--json").json()
+        assert (said["statement"], said["gpus"], said["usd_per_h"]) == ("snapshot", 3, "3")
+        assert not {"paid_usd", "savings", "recommendations"} & set(said)
+    ended = cli("audit", "--lake", "lake", "--price", "1", "--fail-on", "waste>40")
+    assert ended.code == 1
+    assert "waste is not known: each GPU has a single sample" in ended.err
     ended = cli("audit", "--lake", "lake", "--price", "1", "--namespace", "nobody")
     assert "no data matches: namespaces nobody" in ended.err
     rows = [f"GPU-{n},2026-01-20,2026-01-21,,,owned,1" for n in range(3)]

@@ -486,12 +486,12 @@ def test_utf16_is_named_as_such(tmp_path, encoding):
     assert "iconv -f UTF-16 -t UTF-8" in raised.value.hint
 
 
-def test_a_single_snapshot_is_unknown_because_it_covers_no_time(tmp_path):
+def test_a_single_query_is_a_snapshot(tmp_path):
     found = gpuledger.read(query_log(tmp_path, 0), host="n1").analyze().to_dict()
+    assert (found["statement"], found["gpus"], found["at_utc"]) == ("snapshot", 1, "2026-01-20T08:00:00Z")
+    assert found["fleet"] == {"gpu_util_pct": 50.0, "power_w": 300.0}
     reasons = {gap["figure"]: gap["why"] for gap in found["not_known"]}
-    assert "cover no time" in reasons["fleet.gpu_util_pct"]
-    assert "cover no time" in reasons["hours[].gpu_util_pct"]
-    assert not [why for why in reasons.values() if "in the samples" in why]
+    assert reasons["by_gpu[].memory_used_bytes"] == "no memory use in the sample"
 
 
 def test_columns_of_a_tool_are_not_taken_for_misspelled_ones(tmp_path):

@@ -11,13 +11,16 @@ from gpuledger.advice.build import audit_statement
 from gpuledger.advice.limits import Limits, load_limits
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.arguments import one_of
+from gpuledger.cost.billing import SingleSamples
 from gpuledger.cost.build import Money, Paying, Terms, energy_price, prices_of
 from gpuledger.cost.inventories.settling import Given, stock_of
 from gpuledger.cost.inventory import Inventory
 from gpuledger.cost.pricing import PriceChoice, load_own
+from gpuledger.cost.snapshot import with_prices
 from gpuledger.cost.teams import load_config, set_teams
 from gpuledger.cost.user_settings import budgets_of, with_set_prices
 from gpuledger.efficiency.calibration_files import load_calibration
+from gpuledger.efficiency.snapshot import Snapshot, snapshot_of
 from gpuledger.errors import InputError
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.owners import dimension
@@ -92,6 +95,17 @@ def audit(lake: Lake, scope: Scope, asked: Asked) -> AuditStatement:
     budgets = budgets_of(made.cost)
     notes = (*_price_note(made, asked), *(b.words for b in budgets), *_settings(asked.terms))
     return replace(made, assumptions=(*made.assumptions, *notes), budgets=budgets)
+
+
+def audit_or_snapshot(lake: Lake, scope: Scope, asked: Asked) -> AuditStatement | Snapshot:
+    """The audit; where each GPU was seen at one instant only, what it read there and what an hour of it costs."""
+    try:
+        return audit(lake, scope, asked)
+    except SingleSamples:
+        found = snapshot_of(lake, scope)
+        if found is None:  # the samples are gone
+            raise
+        return with_prices(found, lake, scope, cast("Paying", asked.terms))
 
 
 def _settings(terms: Terms) -> Iterator[str]:

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuledger.advice.asking import Asked, asked, audit
+from gpuledger.advice.asking import Asked, asked, audit, audit_or_snapshot
 from gpuledger.advice.statement import AuditStatement
 from gpuledger.catalog.thresholds import load_thresholds
 from gpuledger.cli.price_options import price_of, usd_of
 from gpuledger.cli.screen import Stages
 from gpuledger.cost.judged import known_waste
 from gpuledger.cost.statement import BUCKETS, CostStatement
+from gpuledger.efficiency.snapshot import Snapshot
 from gpuledger.errors import InputError, UnknownName
 from gpuledger.lake.layout import Lake
 from gpuledger.ledger.read.scope import Scope
@@ -37,10 +38,10 @@ def wanted(
     return asked(lake, price=price_of(prices), usd_per_kwh=per_kwh, limits=limits_file, dash="--", **given)
 
 
-def audit_lake(lake: Lake, chosen: Window, asked: Asked, stages: Stages) -> AuditStatement:
-    """The audit of a window of the lake, whose ledger is up to date."""
+def audit_lake(lake: Lake, chosen: Window, asked: Asked, stages: Stages) -> AuditStatement | Snapshot:
+    """The audit of a window of the lake, whose ledger is up to date; a snapshot where each GPU was seen once."""
     tick = stages.start("auditing")
-    made = audit(lake, scope_of(lake, **chosen), asked)
+    made = audit_or_snapshot(lake, scope_of(lake, **chosen), asked)
     tick(1)
     return made
 
@@ -81,8 +82,10 @@ class FailOn:
             raise UnknownName("share of the bill", found[1], NAMES)
         return cls(found[1], float(found[2]))
 
-    def verdict(self, cost: CostStatement) -> str:
+    def verdict(self, cost: CostStatement | Snapshot) -> str:
         """Why it failed, in words; empty where it did not. What is not known counts as failed."""
+        if isinstance(cost, Snapshot):
+            return f"{self.name} is not known: each GPU has a single sample, which has no bill"
         dollars = cost.dollars
         amount = known_waste(dollars) if self.name == WASTE else {str(b): v for b, v in cost.buckets.items()}[self.name]
         if isinstance(dollars, Unknown) or isinstance(amount, Unknown):

@@ -31,6 +31,10 @@ from gpuledger.units import Unknown
 Stretch = tuple[int, int]
 
 
+class SingleSamples(NothingFound):
+    """Each GPU in scope was seen at one instant only: no time is known to be paid."""
+
+
 @dataclass(frozen=True)
 class Window:
     """From when to when a statement counts."""
@@ -201,7 +205,7 @@ def _nothing_paid(books: Books, devices: Sequence[Device]) -> NothingFound:
         found.update(zip(*(books.names[c].text(rows[c]) for c in schema.DEVICE), strict=True))
     single = {(d.gpu_uuid, d.gpu_instance_id) for d in devices if d.first_ms == d.last_ms}
     if found and found <= single:
-        return NothingFound(
+        return SingleSamples(
             "each GPU has a single sample, so its paid time is unknown",
             hint="import more samples, or give an inventory and a window: they set the time GPUs are paid for",
         )

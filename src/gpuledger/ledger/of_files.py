@@ -18,6 +18,8 @@ from gpuledger.lake.importing import ImportResult, import_files
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.processes import Progress
 from gpuledger.lake.taking import Reading
+from gpuledger.ledger.read.instants import devices_without_time
+from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.straight import BY_OWNER, post_files
 
 
@@ -46,15 +48,20 @@ def books_of(
 
     `cut`: a window will cut hours, which are then posted again from samples, so samples are kept meanwhile. So they are
     with `jobs`: who held a GPU may depend on the others of its host. `owners`: whether statements will be of some
-    owners only; else hours by owner need not be kept.
+    owners only; else hours by owner need not be kept. Samples that stand for no time are kept too: each GPU has one,
+    and its readings are all there is to show.
     """
     with tempfile.TemporaryDirectory(prefix="gpuledger-") as folder:
-        lake = Lake(folder)
+        lake = Lake(Path(folder) / "books")
         if cut or jobs.tables:
             yield lake, _by_a_lake(lake, files, limits, reading, progress, jobs)
         else:
             left_out = frozenset[str]() if owners else BY_OWNER
-            yield lake, post_files(lake, files, limits, reading, progress, left_out=left_out)
+            found = post_files(lake, files, limits, reading, progress, left_out=left_out)
+            if found.rows_added and devices_without_time(lake, Scope(), limits):
+                lake = Lake(Path(folder) / "instants")
+                _by_a_lake(lake, files, limits, reading, progress, jobs)
+            yield lake, found
 
 
 def _by_a_lake(

@@ -22,8 +22,12 @@ from gpuledger.cli.options import (
 from gpuledger.cli.screen import Screen
 
 if TYPE_CHECKING:
+    from gpuledger.catalog.thresholds import Thresholds
+    from gpuledger.efficiency.snapshot import Snapshot
+    from gpuledger.efficiency.statement import EfficiencyStatement
     from gpuledger.lake.taking import Reading
     from gpuledger.ledger.read.window import Window
+    from gpuledger.report.document import Document
 
 
 @click.command("analyze")
@@ -59,28 +63,41 @@ def command(
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.cli.showing import give, write_files
     from gpuledger.cost.teams import Config, set_teams
-    from gpuledger.efficiency.build import efficiency_statement
     from gpuledger.efficiency.calibration_files import load_calibration
+    from gpuledger.efficiency.snapshot import Snapshot, statement_or_snapshot
     from gpuledger.efficiency.statement import to_json
+    from gpuledger.encode import encode
     from gpuledger.ledger.read.window import scope_of
 
     limits, given = load_thresholds(thresholds_file), (lake_dir, files, reading, chosen)
     owners = bool(chosen) or by is not None
     with screen.stages() as stages, books(*given, limits, screen, stages, tables, owners=owners) as lake:
-        statement = efficiency_statement(
+        statement = statement_or_snapshot(
             lake,
             scope_of(lake, **chosen),
-            thresholds=limits,
+            limits,
             achievable=achievable,
             calibration=load_calibration(lake),
             by=by,
             team_of=(set_teams() or Config()).set_team,
         )
         if screen.as_json and out is None:  # what documents take is not loaded
-            screen.answer({**to_json(statement), "files": {}})
+            made = encode("snapshot", statement) if isinstance(statement, Snapshot) else to_json(statement)
+            screen.answer({**made, "files": {}})
             return
-        from gpuledger.report.documents.efficiency import efficiency_document
-
-        document = efficiency_document(statement, limits)
+        document = _document(statement, limits)
         written = write_files(document, out, screen, stages)
     give(document, screen, written, full=full)
+
+
+def _document(statement: EfficiencyStatement | Snapshot, limits: Thresholds) -> Document:
+    """The document of a statement; those of other statements are not loaded."""
+    from gpuledger.efficiency.snapshot import Snapshot
+
+    if isinstance(statement, Snapshot):
+        from gpuledger.report.documents.snapshot import snapshot_document
+
+        return snapshot_document(statement)
+    from gpuledger.report.documents.efficiency import efficiency_document
+
+    return efficiency_document(statement, limits)

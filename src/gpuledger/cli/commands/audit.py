@@ -113,15 +113,17 @@ def command(
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.cli.auditing import FailOn, audit_lake, wanted
     from gpuledger.cli.showing import write_files
+    from gpuledger.efficiency.snapshot import Snapshot
     from gpuledger.report.documents.audit import audit_document
+    from gpuledger.report.documents.snapshot import snapshot_document
 
     asked, judge = wanted(lake_dir, **given), FailOn.parse(fail_on) if fail_on else None
     limits = load_thresholds()
     with screen.stages() as stages, books(lake_dir, files, reading, chosen, limits, screen, stages, tables) as lake:
         audit = audit_lake(lake, chosen, asked, stages)
-        document = audit_document(audit)
+        document = snapshot_document(audit) if isinstance(audit, Snapshot) else audit_document(audit)
         written = write_files(document, out, screen, stages)
-    failed = judge.verdict(audit.cost) if judge else ""
+    failed = judge.verdict(audit if isinstance(audit, Snapshot) else audit.cost) if judge else ""
     _answer(screen, document, written, {"failed": failed or None}, full=full, err=False)
     if failed:
         click.echo(visible(f"failed: {failed}"), err=True)
