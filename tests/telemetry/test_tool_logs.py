@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import re
@@ -494,14 +495,27 @@ def test_a_board_named_by_its_bus_is_explained_once(tmp_path):
     assert found.rows[0]["gpu_uuid"] == "n1:00000000:01:00.0"
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_utf16_is_named_as_such(tmp_path, encoding):
-    file = query_log(tmp_path, 0, 1)
-    mark = "" if encoding == "utf-16" else "\ufeff"
-    file.write_bytes((mark + file.read_text()).encode(encoding))
-    with pytest.raises(FileFault, match="UTF-16") as raised:
-        gpuledger.read(file)
-    assert "iconv -f UTF-16 -t UTF-8" in raised.value.hint
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("name", ["nvidia_smi_query/units.csv", "nvidia_smi_dmon/DT.txt", "dcgmi_dmon"])
+def test_text_in_utf16_is_read_as_the_same_in_utf8(tmp_path, encoding, name, pack):
+    """As Windows PowerShell writes what a command prints: `> gpus.csv`."""
+    file = FIXTURES / name
+    file = file if file.is_file() else sorted(file.iterdir())[0]
+    wide = tmp_path / file.name
+    wide.write_bytes(pack(("\ufeff" + file.read_text().replace("\n", "\r\n")).encode(encoding)))
+    said = SAID | {"at": "2026-11-15", "every": "1s"}
+    wanted = imported(tmp_path / "utf8", file, **said)
+    pd.testing.assert_frame_equal(imported(tmp_path / "utf16", wide, **said), wanted)
+
+
+def test_a_table_in_utf16_is_read_in_pieces_and_cut_in_a_letter(tmp_path):
+    rows = [f"2026-01-20T08:{n // 60 % 60:02}:{n % 60:02}Z,GPU-é{n % 2},0.25" for n in range(3000)]
+    text = "\n".join(["at_ms,gpu_uuid,gpu_util_ratio", *rows])
+    (tmp_path / "wide.csv").write_bytes(("\ufeff" + text).encode("utf-16-le")[:-1])
+    found = imported(tmp_path, tmp_path / "wide.csv")
+    assert sorted(set(found["gpu_uuid"])) == ["GPU-é0", "GPU-é1"]
+    assert found["gpu_util_ratio"].iloc[:-1].eq(0.25).all()
 
 
 def test_a_single_snapshot_is_unknown_because_it_covers_no_time(tmp_path):
