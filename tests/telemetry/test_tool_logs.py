@@ -173,9 +173,7 @@ def test_a_board_known_by_its_bus_is_named_by_its_host(tmp_path):
     assert set(found["gpu_uuid"]) == {"n1:00000000:00:06.0"}
 
 
-def test_a_query_without_a_header_or_a_gpu_says_what_to_print(tmp_path):
-    with pytest.raises(FileFault, match="without a header"):
-        gpuledger.open(tmp_path).ingest(FIXTURES / "nvidia_smi_query" / "no_header.csv")
+def test_a_query_without_a_row_or_a_gpu_says_what_to_print(tmp_path):
     (tmp_path / "no_row.csv").write_text("timestamp, uuid, power.draw [W]\n")
     with pytest.raises(FileFault, match="not one row"):
         gpuledger.open(tmp_path).ingest(tmp_path / "no_row.csv")
@@ -516,6 +514,11 @@ def test_a_table_in_utf16_is_read_in_pieces_and_cut_in_a_letter(tmp_path):
     found = imported(tmp_path, tmp_path / "wide.csv")
     assert sorted(set(found["gpu_uuid"])) == ["GPU-é0", "GPU-é1"]
     assert found["gpu_util_ratio"].iloc[:-1].eq(0.25).all()
+
+
+def test_one_row_without_a_header(tmp_path):
+    (row,) = samples(tmp_path, "nvidia_smi_query", "no_header.csv", **SAID).to_dict("records")
+    assert (row["gpu_util_ratio"], row["power_w"], row["gpu_uuid"]) == (0, pytest.approx(79.92), "n1:gpu0")
 
 
 COMMAND = "nvidia-smi --query-gpu=timestamp,index,uuid,utilization.gpu,power.draw --format=csv -l 1"

@@ -94,6 +94,24 @@ def _in_each_round(steps: np.ndarray, longest: int) -> int:
     return size if whole and late and even and apart and inside <= _CLOSE_US else 0
 
 
+def why_several_untimed(readings: Mapping[str, np.ndarray]) -> str:
+    """Both ways to see rows without times that may be of several GPUs; empty where nothing speaks for several."""
+    rows = max((len(values) for values in readings.values()), default=0)
+    if rows < _FEWEST_ROUNDS * _MOST:
+        shown = f"{rows:,} rows with memory or temperature"
+        return f"without times, {shown} do not show whether they are of several GPUs or of one"
+    for column, values in readings.items():
+        known = np.nan_to_num(values, nan=_SILENT)
+        steps = np.abs(np.diff(known)).mean()
+        for size in range(2, _MOST + 1):
+            if np.abs(known[size:] - known[:-size]).mean() < steps * _HALF:
+                return (
+                    f"{column} is nearer to that of {size} lines before than to that of the line before: {size} GPUs"
+                    " taking turns, or one whose work changes as fast as it was read"
+                )
+    return ""
+
+
 def _by_times(steps: np.ndarray) -> str:
     if (same := steps == 0).any():
         return f"{int(same.sum()) + 1:,} lines share a time: several GPUs in one round, or one GPU read twice"
@@ -148,9 +166,11 @@ def _turns(values: np.ndarray, sign: _Sign) -> int:
     """After how many lines a reading is back that jumps from line to line; 0 where it does not."""
     known = np.nan_to_num(values, nan=_SILENT)
     rows = len(known)
+    if rows < _FEWEST_ROWS:
+        return 0
     apart = _share_apart(known, 1, sign.apart)
     few = rows <= _NEIGHBORS  # then only turns without one exception, and of what no GPU does by itself
-    if rows < _FEWEST_ROWS or not apart > sign.more_than or (few and (apart < 1 or sign.more_than != _HALF)):
+    if not apart > sign.more_than or (few and (apart < 1 or sign.more_than != _HALF)):
         return 0
     for size in range(2, min(_MOST, rows // 3) + 1):
         back = _share_apart(known, size, sign.apart)

@@ -19,7 +19,8 @@ import pyarrow.csv as pacsv
 
 from gpuledger.errors import FileFault
 from gpuledger.telemetry.blocks import utf8_blocks
-from gpuledger.telemetry.one_gpu import READINGS, gpus_in_round, why_several
+from gpuledger.telemetry.nvidia_smi_rows import FREE, POWER, USED, UTIL, columns_of, in_words, is_row
+from gpuledger.telemetry.one_gpu import READINGS, gpus_in_round, why_several, why_several_untimed
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
 from gpuledger.telemetry.sources.csv_file import SHOWN_CHARS
 from gpuledger.telemetry.tool_logs import layout, read, without_asking
@@ -34,7 +35,8 @@ _NAME = re.compile(r"[A-Za-z_][\w.]*( \[[^\]]+\])?")
 _COMMAND = re.compile(r"\bnvidia-smi(\.exe)?\b")
 _SEPARATORS = ",;\t"
 _AROUND = ' \t"'  # what may stand around a name
-_PEEK_LINES, _LINES_ABOVE = 65, 20
+_PEEK_LINES, _LINES_ABOVE, _ROWS_LOOKED_AT = 65, 20, 4096
+_TOLD = frozenset({UTIL, POWER, USED, FREE})
 _UNIT = re.compile(r" \[([^\]]+)\]$")
 _HOST = "hostname"
 _PLACE = "order in the round"
@@ -70,6 +72,7 @@ class _Form(msgspec.Struct, frozen=True):
     quoted: bool = False
     in_ms: bool = False
     in_round: int = 0
+    headed: bool = True
 
 
 class NvidiaSmiQuery:
@@ -88,19 +91,37 @@ class NvidiaSmiQuery:
             raise FileFault(path, "nvidia-smi found no GPU there", hint="run it on a host with a GPU: nvidia-smi -L")
         above = _begins_at(first) or 0
         header = first[above]
-        if _STAMP.match(header):
-            raise FileFault(
-                path, "nvidia-smi wrote it without a header", hint="print it with --format=csv, without noheader"
-            )
+        separator = max(_SEPARATORS, key=header.count)
+        if _STAMP.match(header) or is_row(_cells(header, separator)):
+            return _without_header(path, above, separator)
         if above + 1 == len(first):
             raise FileFault(path, "it has a header but not one row", hint="let nvidia-smi run longer")
-        separator = max(_SEPARATORS, key=header.count)
-        names = [n.strip(_AROUND) for n in header.split(separator)]
+        names = _cells(header, separator)
         names = [n if names.index(n) == place else f"{n} again {place}" for place, n in enumerate(names)]
-        rows = [line.split(separator) for line in first[above + 1 :] if line != header]
+        rows = [_cells(line, separator) for line in first[above + 1 :] if line != header]
         in_ms = any(_IN_MS.fullmatch(cell) for row in rows[:1] for cell in row)
-        form = _Form(path, names, above, separator, '"' in header + first[above + 1], in_ms)
-        return _opened(form, rows)
+        return _opened(_Form(path, names, above, separator, '"' in header + first[above + 1], in_ms), rows)
+
+
+def _without_header(path: Path, above: int, separator: str) -> Opened:
+    """Rows whose columns their units and values tell."""
+    lines = [line for _, line in zip(range(above + _ROWS_LOOKED_AT), text_lines(path), strict=False)][above:]
+    cut = [_cells(line, separator) for line in lines]
+    rows = [row for row in cut if len(row) == len(cut[0])]
+    rows = rows[:-1] if len(rows) > 1 and rows[-1] is cut[-1] else rows  # the last may be cut in a cell
+    told = columns_of(rows)
+    note = in_words(told, rows)
+    if not set(told) & _TOLD:
+        problem = f"nvidia-smi wrote it without a header, and no column can be told to be a reading ({note})"
+        raise FileFault(path, problem, hint="print it with --format=csv, without noheader")
+    names = [name or f"column {place}" for place, name in enumerate(told, 1)]
+    opened = _opened(_Form(path, names, above, separator, '"' in lines[0], "timestamp" in names, headed=False), rows)
+    opened.notes.insert(0, note)
+    return opened
+
+
+def _cells(line: str, separator: str) -> list[str]:
+    return [cell.strip(_AROUND) for cell in line.split(separator)]
 
 
 def _begins_at(lines: list[str]) -> int | None:
@@ -110,12 +131,13 @@ def _begins_at(lines: list[str]) -> int | None:
     """
     sizes = set[int]()
     for place, line in enumerate(lines[:_LINES_ABOVE]):
-        cells = [c.strip(_AROUND) for c in line.split(max(_SEPARATORS, key=line.count))]
+        cells = _cells(line, max(_SEPARATORS, key=line.count))
         if _COMMAND.search(line) or not line.strip():
             continue
-        if _MARKS.search(line) or (", " in line and _PLAIN_MARKS & set(cells)) or _STAMP.match(line):
-            rows = _STAMP.match(line) or all(_NAME.fullmatch(cell) for cell in cells)
-            return place if not place or (rows and len(cells) not in sizes - {1}) else None
+        row = _STAMP.match(line) or is_row(cells)
+        if _MARKS.search(line) or (", " in line and _PLAIN_MARKS & set(cells)) or row:
+            mine = row or all(_NAME.fullmatch(cell) for cell in cells)
+            return place if not place or (mine and len(cells) not in sizes - {1}) else None
         sizes.add(len(cells))
     return None
 
@@ -131,13 +153,16 @@ def _opened(form: _Form, rows: list[list[str]]) -> Opened:
         notes.append(f"no column says which GPU a row is of: {several} GPUs told apart by their order in each round")
     elif key is None:
         mapping = msgspec.structs.replace(mapping, constants={"gpu_index": "0"})
-        notes.append("no column says which GPU a row is of; its times are those of a single GPU, read as GPU 0")
+        shown = (
+            "its times are those of a single GPU" if "timestamp" in names else "nothing shows that there are several"
+        )
+        notes.append(f"no column says which GPU a row is of; {shown}, read as GPU 0")
     elif names[key] == "pci.bus_id":  # names the board on its host just as well
         labels = {n: s for n, s in mapping.labels.items() if n != "gpu_index"} | {"gpu_uuid": ("pci.bus_id",)}
         mapping = msgspec.structs.replace(mapping, labels=labels)
     devices = [row[key] for row in rows if len(row) == len(names)] if key is not None else []
     known = ["host"] if {"uuid", "gpu_uuid"} & set(names) else []
-    known += ["every"] if key is None or len(set(devices)) == len(devices) else []
+    known += ["every"] if (key is None and "timestamp" in names) or 0 < len(set(devices)) == len(devices) else []
     wrong: list[tuple[int, str]] = []
 
     def batches(columns: list[str], labels: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
@@ -153,7 +178,9 @@ def _gpus(form: _Form) -> int:
     """
     path, names = form.path, form.names
     if "timestamp" not in names:
-        raise FileFault(path, "its columns do not say which GPU a row is of", hint=_NAME_GPUS)
+        if why := why_several_untimed(_readings(form)):
+            raise FileFault(path, f"its columns do not say which GPU a row is of, and {why}", hint=_NAME_GPUS)
+        return 0
     wanted = ["timestamp", *(name for name in (*READINGS, _HOST) if name in names)]
     before: dict[str, np.ndarray] = {}
     for batch in _batches(form, wanted, (_HOST,), [], steady=False):
@@ -173,6 +200,13 @@ def _gpus(form: _Form) -> int:
                     return several
                 raise FileFault(path, f"its columns do not say which GPU a row is of, and {why}", hint=_NAME_GPUS)
     return 0
+
+
+def _readings(form: _Form) -> dict[str, np.ndarray]:
+    """What shows GPUs that take turns, of all rows: what is slow to change on one GPU."""
+    wanted = [name for name in READINGS if name in form.names and name != UTIL]
+    found = [{n: _numbers(batch.column(n)) for n in wanted} for batch in _batches(form, wanted, (), [], steady=False)]
+    return {name: np.concatenate([part[name] for part in found]) for name in wanted if found}
 
 
 def _in_rounds(form: _Form) -> int:
@@ -259,7 +293,7 @@ class _Logs:
 
     def __init__(self, form: _Form) -> None:
         known = {"uuid", "gpu_uuid", _HOST} & set(form.names)
-        self.columns = ["timestamp"] if "timestamp" in form.names and not known else []
+        self.columns = ["timestamp"] if "timestamp" in form.names and form.headed and not known else []
         self._form, self._place = form, form.names.index("timestamp") if self.columns else 0
         self._last = ""
 
@@ -313,8 +347,8 @@ def _batches(
     try:
         header, lines = b"", form.above
         for whole in _blocks(form):
-            header = header or whole[: whole.find(b"\n") + 1]
-            block = whole.replace(header, b"")  # it comes again where a shell repeats the query
+            header = header or (whole[: whole.find(b"\n") + 1] if form.headed else b"")
+            block = whole.replace(header, b"") if header else whole  # it comes again where a shell repeats the query
             if any(mark in block for mark in _HEADER_MARKS):
                 _refuse_other_header(path, whole, header, lines)
             if not block.strip():
