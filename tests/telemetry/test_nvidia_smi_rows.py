@@ -138,3 +138,41 @@ def test_memory_that_cannot_be_the_total_is_refused(tmp_path: Path) -> None:
     rows = [f"{stamp(500 * n)}, {n % 90} %, {n + 3_000} MiB, {81920 if n < 5_000 else 9_000} MiB" for n in range(6_000)]
     with pytest.raises(FileFault, match=r"two values of 'memory\.total"):
         read(tmp_path, rows)
+
+
+@pytest.mark.parametrize(
+    ("header", "cells", "column", "wanted"),
+    [
+        ("memory.used [MB]", "1000 MB", "fb_used_bytes", 10**9),
+        ("memory.used [GiB]", "1.5 GiB", "fb_used_bytes", 1536 * MIB),
+        ("memory.used [MB]", "1000", "fb_used_bytes", 10**9),
+        ("memory.used [MB]", "1000 MiB", "fb_used_bytes", 1000 * MIB),
+        ("memory.used", "1000 MiB", "fb_used_bytes", 1000 * MIB),
+        ("power.draw [mW]", "80500 mW", "power_w", 80.5),
+        ("power.draw [kW]", "0.5", "power_w", 500),
+        ("temperature.gpu [C]", "61 C", "gpu_temp_c", 61),
+    ],
+)
+def test_a_header_in_another_unit_is_read_in_that_one(
+    tmp_path: Path, header: str, cells: str, column: str, wanted: float
+) -> None:
+    rows = [f"{stamp(1_000 * n)}, GPU-1, 50 %, {cells}" for n in range(5)]
+    found = read(tmp_path, [f"timestamp, uuid, utilization.gpu [%], {header}", *rows])
+    assert found[column].to_numpy(float) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize(
+    ("header", "why"), [("power.draw [MiB]", "MiB is not a unit of it"), ("memory.used", "neither its name nor its")]
+)
+def test_a_reading_without_its_unit_is_named(tmp_path: Path, header: str, why: str) -> None:
+    file = tmp_path / "log.csv"
+    rows = [f"{stamp(1_000 * n)}, GPU-1, 50 %, 80" for n in range(5)]
+    file.write_text("\n".join([f"timestamp, uuid, utilization.gpu [%], {header}", *rows]))
+    notes = gpuledger.open(tmp_path / "lake").ingest(file, **SAID).notes
+    assert any(f"{header!r} is not read: {why}" in note for note in notes)
+
+
+def test_gpus_that_take_turns_show_in_any_unit(tmp_path: Path) -> None:
+    rows = [f"{stamp(1_000 * n)}, {(60, 0.01)[n % 2]} GiB" for n in range(100)]
+    with pytest.raises(FileFault, match="is back 2 lines later"):
+        read(tmp_path, ["timestamp, memory.used [GiB]", *rows])

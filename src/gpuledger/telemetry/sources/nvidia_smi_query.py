@@ -19,6 +19,8 @@ import pyarrow.csv as pacsv
 
 from gpuledger.errors import FileFault
 from gpuledger.telemetry.blocks import utf8_blocks
+from gpuledger.telemetry.mapping import Mapping
+from gpuledger.telemetry.measures import factor_of
 from gpuledger.telemetry.nvidia_smi_rows import FREE, POWER, USED, UTIL, columns_of, in_words, is_row
 from gpuledger.telemetry.one_gpu import READINGS, gpus_in_round, why_several, why_several_untimed
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
@@ -31,6 +33,7 @@ _MARKS = re.compile(r"(utilization\.(gpu|memory)|power\.draw|memory\.(used|free|
 _PLAIN_MARKS = frozenset({"pci.bus_id", "temperature.gpu", "temperature.memory", "driver_version", "pstate"})
 _IN_MS = re.compile(r'[\s"]*\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}[\s"]*')  # a spreadsheet may cut seconds off
 _STAMP = re.compile(r'"?\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}"?[,;\t]')
+_WITH_UNIT = re.compile(r"\d ?[^\W\d]|\d ?%")
 _NAME = re.compile(r"[A-Za-z_][\w.]*( \[[^\]]+\])?")
 _COMMAND = re.compile(r"\bnvidia-smi(\.exe)?\b")
 _SEPARATORS = ",;\t"
@@ -144,7 +147,7 @@ def _begins_at(lines: list[str]) -> int | None:
 
 def _opened(form: _Form, rows: list[list[str]]) -> Opened:
     """The log of this form; `rows`: the cells of the first ones."""
-    mapping, notes, names = layout("nvidia_smi_query"), list[str](), form.names
+    (mapping, notes), names = _in_own_units(layout("nvidia_smi_query"), form.names, rows), form.names
     key = next((names.index(n) for n in ("uuid", "gpu_uuid", "index", "pci.bus_id") if n in names), None)
     if key is None and (several := _gpus(form)):
         form = msgspec.structs.replace(form, in_round=several)
@@ -172,6 +175,25 @@ def _opened(form: _Form, rows: list[list[str]]) -> Opened:
     return Opened(names, batches, None, wrong, True, without_asking(mapping, *known), notes=notes)
 
 
+def _in_own_units(mapping: Mapping, names: list[str], rows: list[list[str]]) -> tuple[Mapping, list[str]]:
+    """The layout where the file says another unit than nvidia-smi does, and notes about readings that have none."""
+    rules, notes = list(mapping.values), list[str]()
+    for place, name in enumerate(names):
+        base, unit = _UNIT.sub("", name), _UNIT.search(name)
+        at = next((k for k, r in enumerate(rules) if base in {_UNIT.sub("", source) for source in r.sources}), None)
+        if at is None or set(rules[at].sources) & set(names):
+            continue
+        rule, cells = rules[at], [row[place] for row in rows if len(row) == len(names)]
+        if unit and factor_of(unit[1], rule.column):
+            rules[at] = msgspec.structs.replace(rule, sources=(*rule.sources, name), unit=unit[1])
+        elif not unit and all(_WITH_UNIT.search(cell) or re.match(_SILENT, cell) for cell in cells):
+            rules[at] = msgspec.structs.replace(rule, sources=(*rule.sources, name))
+        else:
+            why = f"{unit[1]} is not a unit of it" if unit else "neither its name nor its cells have a unit"
+            notes.append(f"{name!r} is not read: {why} (nvidia-smi writes {rule.sources[0]!r})")
+    return msgspec.structs.replace(mapping, values=tuple(rules)), notes
+
+
 def _gpus(form: _Form) -> int:
     """How many GPUs without a name a file holds in each round, 0 where its lines follow each other as those of one GPU
     do; a fault where they may be of several that their order does not tell apart.
@@ -181,7 +203,8 @@ def _gpus(form: _Form) -> int:
         if why := why_several_untimed(_readings(form)):
             raise FileFault(path, f"its columns do not say which GPU a row is of, and {why}", hint=_NAME_GPUS)
         return 0
-    wanted = ["timestamp", *(name for name in (*READINGS, _HOST) if name in names)]
+    shown = _shown(names)
+    wanted = ["timestamp", *shown, *(name for name in (_HOST,) if name in names)]
     before: dict[str, np.ndarray] = {}
     for batch in _batches(form, wanted, (_HOST,), [], steady=False):
         at = batch.column(0)
@@ -191,7 +214,7 @@ def _gpus(form: _Form) -> int:
                 path, f"it does not say which GPU a row is of, nor when it was read ({cell!r})", hint=_NAME_GPUS
             )
         at_us = at.cast(pa.int64()).to_numpy()
-        readings = {name: _numbers(batch.column(name)) for name in wanted if name in READINGS}
+        readings = {column: _numbers(batch.column(name)) * by for name, (column, by) in shown.items()}
         for host, rows in _by_host(batch):
             mine = np.concatenate((before.get(host, at_us[:0]), at_us[rows]))
             before[host] = mine[-1:]
@@ -204,9 +227,22 @@ def _gpus(form: _Form) -> int:
 
 def _readings(form: _Form) -> dict[str, np.ndarray]:
     """What shows GPUs that take turns, of all rows: what is slow to change on one GPU."""
-    wanted = [name for name in READINGS if name in form.names and name != UTIL]
+    wanted = [name for name, (column, _) in _shown(form.names).items() if column != UTIL]
     found = [{n: _numbers(batch.column(n)) for n in wanted} for batch in _batches(form, wanted, (), [], steady=False)]
     return {name: np.concatenate([part[name] for part in found]) for name in wanted if found}
+
+
+def _shown(names: list[str]) -> dict[str, tuple[str, float]]:
+    """The columns that show GPUs that take turns, each with the one it is, and how often its unit holds that one's."""
+    out = dict[str, tuple[str, float]]()
+    for name in names:
+        column = next((c for c in READINGS if _UNIT.sub("", c) == _UNIT.sub("", name)), "")
+        own, usual = _UNIT.search(name), _UNIT.search(column)
+        known = (factor_of(unit[1], "fb_used_bytes") if unit else None for unit in (own, usual))
+        one, other = known
+        if column:
+            out[name] = column, one.of(1) / other.of(1) if one and other else 1.0
+    return out
 
 
 def _in_rounds(form: _Form) -> int:
