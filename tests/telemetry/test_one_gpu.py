@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import gpuledger
+from gpuledger.cli.app import run
 from gpuledger.errors import FileFault
 
 A100, L4 = "NVIDIA A100-SXM4-80GB", "NVIDIA L4"
@@ -72,10 +73,15 @@ SEVERAL = {
     "of two models": rounds(400, (25, 35), (60_000, 3), name=L4),
     "of two models, equally busy": rounds(400, (25, 25), (60_000, 60_000), name=L4),
     "equally busy": rounds(400, (25, 35), (60_000, 60_000)),
-    "each second, equally busy": rounds(60, (5, 995), (60_000, 60_000)),
-    "each second, one fell off": [*rounds(60, (3, 3, 994), (9, 9, 9)), *rounds(60, (3, 997), (9, 9))][:180],
+    "each second, one fell off": [text for n, text in enumerate(rounds(60, (3, 3, 994), (9, 9, 9))) if n < 90 or n % 3],
     "four, one of them busy": rounds(100, (12, 12, 12, 14), (60_000, 3, 3, 3)),
-    "eight": rounds(50, (3, 3, 3, 3, 3, 3, 3, 979), (60_000,) * 8),
+    "a line was lost": [*rounds(60, (3, 3, 3, 991), (9, 9, 9, 9))[:100], *rounds(60, (3, 3, 3, 991), (9,) * 4)[101:]],
+    "the first round was cut": rounds(60, (3, 3, 3, 991), (9, 9, 9, 9))[1:],
+    "a round was cut": [*rounds(30, (3, 3, 994), (9, 9, 9))[:-1], *rounds(60, (3, 3, 994), (9, 9, 9))[90:]],
+    "one GPU read in bursts": rounds(60, (130, 130, 130, 4_610), (60_000,) * 4),
+    "pairs of a round of four": rounds(60, (0, 1, 0, 999), (9, 9, 9, 9))[:6],
+    "pairs of one round": rounds(1, (0, 1, 0, 999), (9, 9, 9, 9)),
+    "stamps without milliseconds": [text.replace(".000", "") for text in rounds(60, (0, 0, 60_000), (9, 9, 9))],
     "two programs, one file": rounds(100, (2_300, 2_700), (60_000, 3)),
     "ten lines": rounds(5, (25, 35), (60_000, 3)),
     "two logs of one day": [*(line(1_000 * n) for n in range(50)), *(line(1_000 * n + 300, 3) for n in range(50))],
@@ -89,6 +95,49 @@ def test_several_gpus_are_never_one(tmp_path: Path, lines: list[str]) -> None:
     assert re.search(r"GPUs.*, or (the |of )?one", refused.value.message)  # both ways to see it
     assert "query index or uuid too" in refused.value.hint
     assert not (tmp_path / "lake").exists()
+
+
+TOLD_APART = {
+    "each second, equally busy": (rounds(60, (5, 995), (60_000, 60_000)), 2),
+    "eight": (rounds(50, (3, 3, 3, 3, 3, 3, 3, 979), (60_000,) * 8), 8),
+    "one stamp": (rounds(50, (0, 0, 0, 1_000), (9, 9, 9, 9)), 4),
+    "one stamp, once": (rounds(1, (0, 0, 0, 1_000), (9, 9, 9, 9)), 4),
+    "stamps equal in pairs": (rounds(50, (0, 1, 0, 999), (9, 9, 9, 9)), 4),
+    "a slow first round": ([line(40 * n) for n in range(4)] + rounds(60, (3, 3, 3, 991), (9,) * 4)[4:], 4),
+    "the last round cut": (rounds(50, (3, 3, 994), (9, 9, 9))[:-2], 3),
+    "a pause": (rounds(50, (3, 3, 994), (9, 9, 9), pause_ms=60_000), 3),
+    "pairs twice": (rounds(2, (0, 0, 0, 999), (9, 9, 9, 9)), 4),
+    "two models": (rounds(60, (4, 996), (60_000, 3), name=L4), 2),
+    "a header in each round": (
+        [t for at in range(40) for t in (*rounds(40, (0, 5_000), (9, 7))[2 * at :][:2], HEADER)],
+        2,
+    ),
+    "a late line": ([line(1_000 * n + (700 if p > 1 and n == 30 else p), p) for n in range(60) for p in range(4)], 4),
+}
+
+
+@pytest.mark.parametrize(("lines", "count"), TOLD_APART.values(), ids=TOLD_APART)
+def test_gpus_are_told_apart_by_their_order_in_each_round(tmp_path: Path, lines: list[str], count: int) -> None:
+    """GPU k is line k of each round: the used memory of each is that of its lines, counted from the top."""
+    assert read(tmp_path, lines) == [f"n1:gpu{k}" for k in range(count)]
+    found = gpuledger.open(tmp_path / "lake").samples().df()
+    used = [int(re.search(r"(\d+) MiB", text)[1]) << 20 for text in lines if text != HEADER]  # type: ignore[index]
+    for k in range(count):
+        mine = found[found["gpu_index"].astype(int) == k].sort_values("at_ms")["fb_used_bytes"]
+        assert mine.tolist() == used[k::count]
+
+
+def test_gpus_without_a_name_are_counted_in_a_note(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "log.csv"
+    file.write_text("\n".join([HEADER, *TOLD_APART["one stamp"][0]]))
+    assert run(["analyze", str(file), "--host", "n1"]) == 0
+    assert "4 GPUs told apart by their order in each round" in capsys.readouterr().err
+
+
+def test_a_place_in_the_round_with_two_models_is_refused(tmp_path: Path) -> None:
+    lines = [*rounds(50, (4, 996), (9, 9)), *rounds(100, (4, 996), (9, 9), name=L4)[100:]]
+    with pytest.raises(FileFault, match="its GPU 1 has two values of 'name'"):
+        read(tmp_path, lines)
 
 
 CHANCE = random.Random(7)

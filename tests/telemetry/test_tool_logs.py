@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import json
 import re
@@ -169,13 +170,11 @@ def test_a_board_known_by_its_bus_is_named_by_its_host(tmp_path):
     assert set(found["gpu_uuid"]) == {"n1:00000000:00:06.0"}
 
 
-def test_a_query_without_a_header_or_a_gpu_says_what_to_print(tmp_path):
-    with pytest.raises(FileFault, match="without a header"):
-        gpuledger.open(tmp_path).ingest(FIXTURES / "nvidia_smi_query" / "no_header.csv")
+def test_a_query_without_a_row_or_a_gpu_says_what_to_print(tmp_path):
     (tmp_path / "no_row.csv").write_text("timestamp, uuid, power.draw [W]\n")
     with pytest.raises(FileFault, match="not one row"):
         gpuledger.open(tmp_path).ingest(tmp_path / "no_row.csv")
-    (tmp_path / "no_gpu.csv").write_text("timestamp, power.draw [W]\n" + "2026/11/15 23:52:20.596, 80.00 W\n" * 2)
+    (tmp_path / "no_gpu.csv").write_text("timestamp, power.draw [W]\n" + "2026/11/15 23:52:20.596, 80.00 W\n" * 17)
     with pytest.raises(FileFault, match="which GPU") as caught:
         gpuledger.open(tmp_path).ingest(tmp_path / "no_gpu.csv")
     assert "--query-gpu=uuid" in caught.value.hint
@@ -452,7 +451,7 @@ def test_a_single_gpu_needs_no_index(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "seconds", [(0, 0), (0, 0, 1, 1, 2, 2), (0, 0.003, 1, 1.003, 2, 2.003), (0, 5, 5.2, 10, 15), (2, 1)], ids=str
+    "seconds", [(0, 0, 1), (0, 0, 1, 1, 1, 2, 2), (0, 0.003, 1, 1.003), (0, 5, 5.2, 10, 15), (2, 1)], ids=str
 )
 def test_rows_that_may_be_of_several_gpus_are_refused_without_an_index(tmp_path, seconds):
     with pytest.raises(FileFault, match="which GPU a row is of") as raised:
@@ -476,14 +475,79 @@ def test_a_board_named_by_its_bus_is_explained_once(tmp_path):
     assert found.rows[0]["gpu_uuid"] == "n1:00000000:01:00.0"
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_utf16_is_named_as_such(tmp_path, encoding):
-    file = query_log(tmp_path, 0, 1)
-    mark = "" if encoding == "utf-16" else "\ufeff"
-    file.write_bytes((mark + file.read_text()).encode(encoding))
-    with pytest.raises(FileFault, match="UTF-16") as raised:
-        gpuledger.read(file)
-    assert "iconv -f UTF-16 -t UTF-8" in raised.value.hint
+@pytest.mark.parametrize("pack", [bytes, gzip.compress], ids=["plain", "gzip"])
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("name", ["nvidia_smi_query/units.csv", "nvidia_smi_dmon/DT.txt", "dcgmi_dmon"])
+def test_text_in_utf16_is_read_as_the_same_in_utf8(tmp_path, encoding, name, pack):
+    """As Windows PowerShell writes what a command prints: `> gpus.csv`."""
+    file = FIXTURES / name
+    file = file if file.is_file() else min(file.iterdir())
+    wide = tmp_path / file.name
+    wide.write_bytes(pack(("\ufeff" + file.read_text().replace("\n", "\r\n")).encode(encoding)))
+    said = SAID | {"at": "2026-11-15", "every": "1s"}
+    wanted = imported(tmp_path / "utf8", file, **said)
+    pd.testing.assert_frame_equal(imported(tmp_path / "utf16", wide, **said), wanted)
+
+
+def test_a_table_in_utf16_is_read_in_pieces_and_cut_in_a_letter(tmp_path):
+    rows = [f"2026-01-20T08:{n // 60 % 60:02}:{n % 60:02}Z,GPU-é{n % 2},0.25" for n in range(3000)]
+    text = "\n".join(["at_ms,gpu_uuid,gpu_util_ratio", *rows])
+    (tmp_path / "wide.csv").write_bytes(("\ufeff" + text).encode("utf-16-le")[:-1])
+    found = imported(tmp_path, tmp_path / "wide.csv")
+    assert sorted(set(found["gpu_uuid"])) == ["GPU-é0", "GPU-é1"]
+    assert found["gpu_util_ratio"].iloc[:-1].eq(0.25).all()
+
+
+def test_one_row_without_a_header(tmp_path):
+    (row,) = samples(tmp_path, "nvidia_smi_query", "no_header.csv", **SAID).to_dict("records")
+    assert (row["gpu_util_ratio"], row["power_w"], row["gpu_uuid"]) == (0, pytest.approx(79.92), "n1:gpu0")
+
+
+COMMAND = "nvidia-smi --query-gpu=timestamp,index,uuid,utilization.gpu,power.draw --format=csv -l 1"
+ABOVE = {
+    "nohup": "nohup: ignoring input\n",
+    "blank": "\n\n",
+    "command": f"$ {COMMAND}\n",
+    "shell": f"nohup: ignoring input\n\n+ {COMMAND}\nlogging, all, GPUs\n",
+    "mark": "\ufeff",
+}
+
+
+@pytest.mark.parametrize("above", ABOVE.values(), ids=ABOVE)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_lines_above_the_header_are_passed_over(tmp_path, above, end):
+    """5 rows of 10 to 50 %, the header again among them: 30 % and 300 W."""
+    header = "timestamp, index, uuid, utilization.gpu [%], power.draw [W]"
+    rows = [f"2026/01/20 08:00:0{n}.000, 0, GPU-1, {10 * n} %, 300.00 W" for n in range(1, 6)]
+    file = tmp_path / "gpus.csv"
+    file.write_bytes((above + "\n".join([header, *rows[:2], header, *rows[2:], ""])).replace("\n", end).encode())
+    found = imported(tmp_path, file, **SAID)
+    assert found["gpu_uuid"].tolist() == ["GPU-1"] * 5
+    same(found["gpu_util_ratio"], [0.1, 0.2, 0.3, 0.4, 0.5])
+    same(found["power_w"], [300] * 5)
+
+
+def test_lines_above_do_not_hide_where_the_logs_of_two_hosts_meet(tmp_path):
+    header = "timestamp, index, utilization.gpu [%]"
+    rows = [f"2026/01/20 08:00:0{n}.000, 0, {10 * n} %" for n in range(1, 6)]
+    file = tmp_path / "gpus.csv"
+    file.write_text("\n".join(["nohup: ignoring input", header, *rows, header, *rows]))
+    with pytest.raises(FileFault, match="its header comes again at line 8"):
+        gpuledger.read(file, **SAID)
+    file.write_text("\n".join(["nohup: ignoring input", header, *rows, header.replace("gpu", "memory"), *rows]))
+    with pytest.raises(FileFault, match="its columns change at line 8"):
+        gpuledger.read(file, **SAID)
+
+
+@pytest.mark.parametrize(
+    ("separator", "quote"), [(";", '"'), (";", ""), ("\t", '"'), ("\t", ""), (",", '"'), (",", "")]
+)
+def test_a_log_saved_by_a_spreadsheet(tmp_path, separator, quote):
+    rows = [line.split(", ") for line in (FIXTURES / "nvidia_smi_query" / "units.csv").read_text().splitlines()]
+    file = tmp_path / "saved.csv"
+    file.write_text("".join(separator.join(f"{quote}{cell}{quote}" for cell in row) + "\n" for row in rows))
+    wanted = samples(tmp_path / "wanted", "nvidia_smi_query", "units.csv")
+    pd.testing.assert_frame_equal(imported(tmp_path / "saved", file), wanted)
 
 
 def test_a_single_query_is_a_snapshot(tmp_path):

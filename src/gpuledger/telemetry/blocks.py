@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpuledger.errors import FileFault
-from gpuledger.telemetry.unpacking import not_utf8, open_plain, packing
+from gpuledger.telemetry.unpacking import is_plain, not_utf8, open_plain
 
 # A line must fit into a block.
 BLOCK_BYTES = 16 << 20
@@ -34,7 +34,7 @@ def line_blocks(path: Path, span: Span | None = None) -> Iterator[Block]:
     """The file's bytes, unpacked, in blocks of whole lines; or a span of a plain file. The last line may not end."""
     room, held, left, start = np.empty(2 * BLOCK_BYTES, np.uint8), 0, 1 << 62, 0
     with open_plain(path) as stream:
-        if span is not None and packing(path) is None:
+        if span is not None and is_plain(path):
             left, start = span.end - span.start, span.start
             stream.seek(start)
         while found := stream.readinto(room.data[held : held + min(BLOCK_BYTES, left)]):

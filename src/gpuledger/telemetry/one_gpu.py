@@ -1,8 +1,9 @@
-"""Are the rows of a log that does not name its GPUs those of one GPU?
+"""Are the rows of a log that does not name its GPUs those of one GPU, or of how many?
 
 Several GPUs are read one after the other, so their lines take turns: they come in rounds, or unevenly spaced in the
 same way again and again, or a reading that is slow to change jumps at every line and is back a round later. One GPU may
-be read as often as each 10 ms, with pauses, and its memory may change with its jobs.
+be read as often as each 10 ms, with pauses, and its memory may change with its jobs. Where each round has as many lines
+as the others, and pauses set the rounds apart, the place in the round tells the GPUs apart.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ _ROUND_BELOW_US = 500_000  # lines of one round follow each other much faster
 _ROWS_IN_ROUNDS = 0.4  # rows in runs of one length, of those that chance makes at most 0.3
 _RESTARTS = 0.02  # of the lines of one GPU: a log that is started again may begin just after the last line
 _PAUSE = 3  # how many times as long as those within a round the steps between rounds are
+_CLOSE_US = 50_000  # within a round; rounds are further apart
+_FEWEST_ROUNDS = 3
 _UNEVEN, _SAME, _LOOKED_AT, _REPEATS = 0.25, 0.9, 1024, 10
 _NEIGHBORS = 20
 _FEWEST_ROWS = 6
@@ -57,6 +60,56 @@ def why_several(at_us: np.ndarray, readings: Mapping[str, np.ndarray]) -> str:
     """
     steps = np.diff(at_us)
     return (_by_times(steps) or _by_readings(steps, readings)) if len(steps) else ""
+
+
+def gpus_in_round(at_us: np.ndarray) -> int:
+    """How many GPUs the rows of a log are of, in the order of the file, each round having a line of each GPU in the
+    same order; 0 where that is not sure. Only the last round may be cut.
+    """
+    steps = np.diff(at_us)
+    if not len(steps) or (steps < 0).any():
+        return 0
+    limit, longest, found = min(_ROUND_BELOW_US, int(steps.max())), int(steps.min()), set[int]()
+    if not longest and not steps.any():
+        return len(at_us) if len(at_us) <= _MOST else 0
+    while longest < limit:
+        found |= {_in_each_round(steps, longest)} - {0}
+        longest = min(max(2 * longest, 1_000), limit)
+    return found.pop() if len(found) == 1 else 0
+
+
+def _in_each_round(steps: np.ndarray, longest: int) -> int:
+    """How many lines each round has, where steps up to the longest are those within a round; 0 where it differs."""
+    pauses, rows = steps > longest, len(steps) + 1
+    lengths = np.diff(np.concatenate(([0], np.flatnonzero(pauses) + 1)))
+    size = int(np.bincount(lengths[lengths <= _MOST], minlength=1).argmax())
+    if size < 2 or rows < (_FEWEST_ROUNDS if longest else 2) * size:
+        return 0
+    between, within = steps[size - 1 :: size], np.delete(steps, slice(size - 1, None, size))
+    usual, inside = float(np.median(between)), float(np.median(within))
+    whole = not (between <= longest).any()  # a line that was lost would move all others to another GPU
+    late = int((within > longest).sum()) <= _RESTARTS * len(between)
+    even = (between < usual / 2).mean() <= _RESTARTS and (between > _PAUSE * usual).mean() <= 2 * _RESTARTS
+    apart = usual >= max(_PAUSE * inside, _CLOSE_US)
+    return size if whole and late and even and apart and inside <= _CLOSE_US else 0
+
+
+def why_several_untimed(readings: Mapping[str, np.ndarray]) -> str:
+    """Both ways to see rows without times that may be of several GPUs; empty where nothing speaks for several."""
+    rows = max((len(values) for values in readings.values()), default=0)
+    if rows < _FEWEST_ROUNDS * _MOST:
+        shown = f"{rows:,} rows with memory or temperature"
+        return f"without times, {shown} do not show whether they are of several GPUs or of one"
+    for column, values in readings.items():
+        known = np.nan_to_num(values, nan=_SILENT)
+        steps = np.abs(np.diff(known)).mean()
+        for size in range(2, _MOST + 1):
+            if np.abs(known[size:] - known[:-size]).mean() < steps * _HALF:
+                return (
+                    f"{column} is nearer to that of {size} lines before than to that of the line before: {size} GPUs"
+                    " taking turns, or one whose work changes as fast as it was read"
+                )
+    return ""
 
 
 def _by_times(steps: np.ndarray) -> str:
@@ -113,9 +166,11 @@ def _turns(values: np.ndarray, sign: _Sign) -> int:
     """After how many lines a reading is back that jumps from line to line; 0 where it does not."""
     known = np.nan_to_num(values, nan=_SILENT)
     rows = len(known)
+    if rows < _FEWEST_ROWS:
+        return 0
     apart = _share_apart(known, 1, sign.apart)
     few = rows <= _NEIGHBORS  # then only turns without one exception, and of what no GPU does by itself
-    if rows < _FEWEST_ROWS or not apart > sign.more_than or (few and (apart < 1 or sign.more_than != _HALF)):
+    if not apart > sign.more_than or (few and (apart < 1 or sign.more_than != _HALF)):
         return 0
     for size in range(2, min(_MOST, rows // 3) + 1):
         back = _share_apart(known, size, sign.apart)

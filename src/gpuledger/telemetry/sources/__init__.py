@@ -37,7 +37,7 @@ import msgspec
 from gpuledger.errors import FileFault, UnknownKind, map_os_error
 from gpuledger.registry import Registry
 from gpuledger.telemetry.sources.for_people import printed
-from gpuledger.telemetry.unpacking import first_bytes, is_utf16, not_utf8, packing_of
+from gpuledger.telemetry.unpacking import first_bytes, is_utf16, packing_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -182,8 +182,6 @@ def kind_of(path: Path) -> str:
         raise UnknownKind(path, shown.what, hint=shown.instead)
     if fit is not Fit.NO:
         return name
-    if is_utf16(_head(path).first):
-        raise not_utf8(path)
     raise UnknownKind(
         path,
         f"no kind of file that can be read ({', '.join(SOURCES.names())}) looks like it",
@@ -209,7 +207,7 @@ def _head(path: Path) -> Head:
         if not first:
             raise FileFault(path, "the file is empty", hint="check the export that wrote it")
         if not packing_of(first):
-            return Head(path, first)
+            return Head(path, first_bytes(path, HEAD_BYTES) if is_utf16(first) else first)
     except OSError as error:
         raise map_os_error(error, path, "read") from error
     try:

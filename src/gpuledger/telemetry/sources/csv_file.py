@@ -16,7 +16,7 @@ from gpuledger.errors import FileFault
 from gpuledger.native.csv_block import Kind, look, read
 from gpuledger.telemetry.blocks import Block, Span, check_utf8, line_blocks
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
-from gpuledger.telemetry.unpacking import not_utf8, open_plain, open_text, packing, unreadable
+from gpuledger.telemetry.unpacking import is_plain, not_utf8, open_plain, open_text, unreadable
 
 LOOK_BYTES = 1 << 20
 HEADER_CHARS = 1 << 17
@@ -67,7 +67,7 @@ def _opened(path: Path, names: list[str], separator: str, span: Span, above: int
     def cut(parts: int) -> list[Opened]:
         return [_opened(path, names, separator, piece, above) for piece in _spans(path, parts, above)]
 
-    if span.start == 0 and packing(path) is None:
+    if span.start == 0 and is_plain(path):
         opened.cut = cut
     return opened
 
