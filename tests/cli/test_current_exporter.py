@@ -173,3 +173,31 @@ def test_every_renamed_field_has_the_units_it_came_with():
     """The table of this test's names is whole: 22 renamed fields, and 11 of them in another unit."""
     renamed = [(by, old) for old, new, by, _ in FIELDS if old != new]
     assert (len(renamed), sum(by != 1 for by, _ in renamed), MIB) == (22, 11, 1048576)
+
+
+# What exporters and Prometheus write along with the readings, by name and cell.
+ALONG = {
+    "DCGM_FI_NVML_VERSION": "13.580.95", "DCGM_FI_PROCESS_NAME": "/usr/bin/dcgm-exporter", "DCGM_FI_DEV_NAME": "H100",
+    "DCGM_FI_DEV_BRAND": "NvidiaRTX", "DCGM_FI_DEV_SERIAL": "1650", "DCGM_FI_DEV_OEM_INFOROM_VER": "2.1",
+    "DCGM_FI_DEV_INFOROM_IMAGE_VER": "G520", "DCGM_FI_DEV_VBIOS_VERSION": "96.00", "prometheus": "monitoring/k8s",
+    "prometheus_replica": "k8s-0", "err_code": "0", "err_msg": "No Error",
+}  # fmt: skip
+
+
+def test_what_exporters_write_along_is_neither_named_nor_guessed_at(cli, tmp_path):
+    head, *rows = wide([False] * N).splitlines()
+    names, cells = ",".join(ALONG), ",".join(ALONG.values())
+    (tmp_path / "wide.csv").write_text("\n".join([f"{head},{names}", *(f"{row},{cells}" for row in rows)]))
+    done = cli("import", "wide.csv")
+    assert done.code == 0
+    assert "not read" not in done.out
+    assert "did you mean" not in done.out
+
+
+def test_a_counter_of_the_exporter_is_no_misspelled_reading(cli, tmp_path):
+    head, *rows = wide([False] * N).splitlines()
+    names = ["DCGM_EXP_CLOCK_EVENTS_COUNT", "DCGM_EXP_XID_ERRORS_COUNT"]
+    (tmp_path / "wide.csv").write_text("\n".join([",".join([head, *names]), *(f"{row},0,0" for row in rows)]))
+    said = " ".join(cli("import", "wide.csv").out.split())
+    assert "2 columns not read: DCGM_EXP_CLOCK_EVENTS_COUNT, DCGM_EXP_XID_ERRORS_COUNT" in said
+    assert "did you mean" not in said

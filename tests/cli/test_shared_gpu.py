@@ -106,3 +106,27 @@ def test_memory_and_units_are_those_of_the_board_under_the_new_names(cli, tmp_pa
         text = text.replace(f"}} {memory} ", f"}} {memory * MIB} ") if memory else text
     (tmp_path / "shared.txt").write_text(text.replace(" 52224 ", f" {52224 * MIB} "))
     check(audited(cli, "shared.txt"))
+
+
+@pytest.mark.parametrize("kind", ["txt", "csv"])
+def test_a_field_beside_the_pods_utilization_tells_the_unit_of_the_boards(cli, tmp_path, kind):
+    """With a collector file of utilization and clocks only, the board's row has nothing beside its utilization."""
+    util, clock, power = "DCGM_FI_DEV_GPU_UTIL_RATIO", "DCGM_FI_DEV_SM_CLOCK_HERTZ", "DCGM_FI_DEV_BOARD_POWER_WATTS"
+    held = [{"namespace": "vision", "pod": "train-a"}, {"namespace": "speech", "pod": "serve-b"}]
+    rows = [
+        (START_MS + STEP_MS * i, owner, {util: used, **({clock: 1.755e9, power: 512.5} if owner else {})})
+        for i in range(N)
+        for owner, used in [(held[0], 1), (held[1], 0), ({}, 1)]
+    ]
+    file = tmp_path / f"shared.{kind}"
+    if kind == "txt":
+        lines = [series(n, labels(**owner), v, at) for at, owner, cells in rows for n, v in cells.items()]
+    else:
+        names = ["namespace", "pod", util, clock, power]
+        lines = [",".join(["timestamp", "UUID", "modelName", *names])]
+        for at, owner, cells in rows:
+            found = {**owner, **cells}
+            lines.append(",".join([str(at), "GPU-0", "NVIDIA H100 80GB HBM3", *(str(found.get(n, "")) for n in names)]))
+    file.write_text("\n".join(lines) + "\n")
+    done = cli("analyze", file, "--json")
+    assert done.json()["fleet"]["gpu_util_pct"] == pytest.approx(100)

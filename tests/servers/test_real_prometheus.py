@@ -23,6 +23,8 @@ OWN = {"namespace": "monitoring", "pod": "exporter-x7x7x", "container": "exporte
 FIRST = {"namespace": "ml", "pod": "train-0", "container": "main"}
 SECOND = {"namespace": "vision", "pod": "eval-1", "container": "main"}
 OWNERS = (FIRST, {}, FIRST, FIRST)
+# A field of the exporter that is not read.
+NOT_READ = "DCGM_FI_DEV_OF_TOMORROW"
 
 
 def fleet(gpus, days, step_s, start="2026-01-20"):
@@ -54,6 +56,7 @@ def pages(table, prefix):
             for metric in metrics:
                 name, by = current.get(metric, (metric, 1))
                 lines.append(line(name, labels, row[metric] * by))
+        lines.append(line(NOT_READ, {"gpu": "0", "UUID": f"{prefix}-0"}, 1))
         out.append("\n".join(lines) + "\n")
     return out
 
@@ -96,7 +99,7 @@ def samples(dump):
     rows = []
     for found in re.finditer(r"^\{(.*)\} (\S+) (\d+)$", dump, re.MULTILINE):
         labels = dict(re.findall(r'(\w+)="((?:[^"\\]|\\.)*)"', found[1]))
-        if not labels["__name__"].startswith("DCGM_") or found[2] == "NaN":
+        if not labels["__name__"].startswith("DCGM_") or found[2] == "NaN" or labels["__name__"] == NOT_READ:
             continue
         plain = {name: labels.get(name, "") for name in OWN}
         if labels["job"] == "renamed":
@@ -123,6 +126,11 @@ def test_each_sample_comes_once_at_its_own_time(scraped):
     assert result.rows_rejected == 0
     key = rows[["gpu_uuid", "at_ms"]].values.tolist()
     assert key == wanted[["UUID", "time"]].sort_values(["UUID", "time"]).values.tolist()
+
+
+def test_metrics_of_the_exporters_that_are_not_read_are_named(scraped):
+    _, result, _, _ = scraped
+    assert f"1 metric not read: {NOT_READ}" in result.notes
 
 
 def test_what_was_served_is_what_was_imported(scraped):
@@ -283,3 +291,18 @@ def test_follow_goes_on_until_it_is_stopped(tmp_path):
         assert not rows.duplicated(["gpu_uuid", "at_ms"]).any()
         at = rows[rows["gpu_uuid"] == "F-0"]["at_ms"].diff().dropna()
         assert at.max() < 1900  # scraped every second: nothing is missing between two rounds
+
+
+def test_utilization_that_may_be_percent_is_left_out_with_a_note(tmp_path):
+    start = 1_768_896_000_000
+    readings = {"DCGM_FI_DEV_GPU_UTIL_RATIO": 1, "DCGM_FI_DEV_BOARD_POWER_WATTS": 500}
+    labels = {"gpu": "0", "UUID": "GPU-0", "modelName": "NVIDIA H100 80GB HBM3", "Hostname": "node01"}
+    lines = [line(n, labels, value, start + 15_000 * i) for n, value in readings.items() for i in range(4)]
+    (tmp_path / "gpu.om").write_text("\n".join([*lines, "# EOF\n"]))
+    prometheus = RealPrometheus(tmp_path / "prometheus")
+    prometheus.backfill(tmp_path / "gpu.om")
+    lake = gpuledger.open(tmp_path / "lake")
+    with prometheus:
+        result = lake.pull(prometheus.address, since=start, until=start + 60_000)
+    assert lake.samples().df()["gpu_util_ratio"].isna().all()
+    assert [note for note in result.notes if "1 may be 1 % or 100 %" in note]

@@ -20,11 +20,13 @@ from gpuledger.lake.json_files import file_name, read_json, write_json
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parquet_files import write_parquet
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, bind
+from gpuledger.telemetry.not_read import metrics_note
 from gpuledger.telemetry.series import Points
 from gpuledger.telemetry.series.exporters import exporters
 from gpuledger.telemetry.series.pivot import pivot
 from gpuledger.telemetry.servers.prometheus import SHORTEST_MS, Prometheus
 from gpuledger.telemetry.servers.web import TooMuch
+from gpuledger.telemetry.shares import note as shares_unknown
 from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, day_start_ms, utc
 
 FILE_VERSION = 1
@@ -85,6 +87,7 @@ def pull(
     if not found and not lake.exists():
         raise _nothing(server, until_ms)
     result.files = 0
+    result.notes += metrics_note(sorted(server.not_read), listed=False)
     result.notes += [f"{server.web.where} warns: {words}" for words in sorted(server.warned)]
     return result
 
@@ -149,7 +152,7 @@ def _imported(lake: Lake, server: Prometheus, points: Points, given: Given) -> I
         except FileFault as fault:  # not one usable row in this window; the next ones may have some
             return ImportResult(notes=[fault.message.removeprefix(f"{file}: ")])
     result.notes = [note.removeprefix(f"{file.name}: ") for note in result.notes]
-    result.notes += made.notes
+    result.notes += [*made.notes, *(shares_unknown(name) for name in sorted(made.unclear))]
     if made.contradictions:
         result.notes.append("readings that came twice with different values at one instant are left out")
     return result

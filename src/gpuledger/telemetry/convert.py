@@ -18,7 +18,7 @@ from gpuledger.telemetry import schema
 from gpuledger.telemetry.cells import as_python, numbers, quickly
 from gpuledger.telemetry.labels import Used, label, read_labels
 from gpuledger.telemetry.mapping import Bound, ValueRule
-from gpuledger.telemetry.shares import FileShares, as_shares, device_days, filled, seen_in
+from gpuledger.telemetry.shares import FileShares, as_shares, device_days, filled, seen_in, sure_rows
 from gpuledger.telemetry.shares import note as shares_unknown
 from gpuledger.telemetry.sources import Cells
 from gpuledger.telemetry.stamps import Fault as StampFault
@@ -183,8 +183,9 @@ def _shares(
 ) -> pa.Array:
     """Shares of a column that may be in percent, NULL where nothing tells."""
     cells = values.cast(pa.float64()).fill_null(np.nan).to_numpy(zero_copy_only=False)
-    sure = filled(reader.batch, reader.bound.beside)
-    devices, first, group = device_days(pa.table({c: known[c] for c in (schema.TIME, *schema.DEVICE) if c in known}))
+    table = pa.table({c: known[c] for c in (schema.TIME, *schema.DEVICE) if c in known})
+    sure = sure_rows(filled(reader.batch, reader.bound.beside), cells, table)
+    devices, first, group = device_days(table)
     met = seen_in(cells, sure, group, len(first))
     if shares is not None and not (sure | np.isnan(cells)).all():
         days = known[schema.TIME].to_numpy(zero_copy_only=False)[first] // MS_PER_DAY

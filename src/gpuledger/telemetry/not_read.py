@@ -12,9 +12,9 @@ SHOWN = 3
 _OF_GPUS = ("dcgm", "gpu", "nvidia", "amd", "rocm", "accelerator")
 
 
-def metrics_note(names: Iterable[str]) -> list[str]:
-    """The note on metrics that are not read; none where there are none."""
-    return _note(names, "metric")
+def metrics_note(names: Iterable[str], *, listed: bool = True) -> list[str]:
+    """The note on metrics that are not read; none where there are none. `listed`: `import --explain` lists all."""
+    return _note(names, "metric", listed=listed)
 
 
 def columns_note(bound: Bound) -> list[str]:
@@ -24,11 +24,11 @@ def columns_note(bound: Bound) -> list[str]:
     return _note((n for n in bound.unused if not is_not_needed(n, bound.mapping)), "column")
 
 
-def _note(names: Iterable[str], kind: str) -> list[str]:
+def _note(names: Iterable[str], kind: str, *, listed: bool = True) -> list[str]:
     found = sorted(dict.fromkeys(names), key=_unlikely)
     if not found:
         return []
-    rest = " (import --explain lists all)" if len(found) > SHOWN else ""
+    rest = " (import --explain lists all)" if listed and len(found) > SHOWN else ""
     return [f"{count(len(found), kind)} not read: {some(found, SHOWN)}{rest}"]
 
 

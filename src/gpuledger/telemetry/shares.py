@@ -1,8 +1,9 @@
 """Is a column of shares of time in percent, where its name does not say so?
 
-DCGM 4.6 called a whole number from 0 to 100 what 4.7 calls a share from 0 to 1. A row with a field that only 4.7 has
-holds a share. Elsewhere all values of a device and a day decide: one over 1 is percent, and so are the others; one
-between 0 and 1 is a share. Where all are 0 or 1, a 1 may be 1 % or 100 %, and none of them is used; all 0 are 0.
+DCGM 4.6 called a whole number from 0 to 100 what 4.7 calls a share from 0 to 1. Where a row of a device and instant has
+a field that only 4.7 has, all rows of that instant hold shares. Elsewhere all values of a device and a day decide: one
+over 1 is percent, and so are the others; one between 0 and 1 is a share. Where all are 0 or 1, a 1 may be 1 % or 100 %,
+and none of them is used; all 0 are 0.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ def note(source: str) -> str:
 
 
 def groups_of(keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The first row of each device and day, and by row the number of its group; `keys`: a row of numbers for each."""
+    """The first row of each group of equal keys, and by row the number of its group; `keys`: a row of numbers for each
+    part of a key, such as the device and the day.
+    """
     _, first, group = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     return first, group.reshape(-1)
 
@@ -104,7 +107,7 @@ class FileShares:
         for batch in opened.batches(bound.source_columns(), labels):
             made = convert(batch, bound, stamps)
             values = made.table[COLUMN].to_numpy() * 100
-            sure = filled(batch, bound.beside)[made.kept]
+            sure = sure_rows(filled(batch, bound.beside)[made.kept], values, made.table)
             devices, first, group = device_days(made.table)
             met = seen_in(values, sure, group, len(first))
             days = made.table[schema.TIME].to_numpy()[first] // MS_PER_DAY
@@ -123,10 +126,29 @@ def filled(batch: Cells, columns: Sequence[str]) -> np.ndarray:
     return out
 
 
+def sure_rows(beside: np.ndarray, values: np.ndarray, table: pa.Table) -> np.ndarray:
+    """The rows that hold shares. `beside`: those with a field that shows it; it shows it of the others of their instant
+    too, such as the board's row next to those of the pods that share it.
+    """
+    if not beside.any() or not (~beside & ~np.isnan(values)).any():
+        return beside
+    first, group = groups_of(np.stack([*_device_codes(table), table[schema.TIME].to_numpy()]))
+    shown = np.zeros(len(first), dtype=bool)
+    shown[group[beside]] = True
+    return np.asarray(shown[group])
+
+
 def device_days(table: pa.Table) -> tuple[list[Device], np.ndarray, np.ndarray]:
     """The device of each group of rows of one device and day, the first row of each, and by row its group."""
-    coded = [table[c].combine_chunks() for c in schema.DEVICE if c in table.column_names]
-    codes = [c.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64) for c in coded]
-    first, group = groups_of(np.stack([*codes, table[schema.TIME].to_numpy() // MS_PER_DAY]))
-    texts = [c.take(pa.array(first)).to_pylist() for c in coded]
+    first, group = groups_of(np.stack([*_device_codes(table), table[schema.TIME].to_numpy() // MS_PER_DAY]))
+    texts = [label.take(pa.array(first)).to_pylist() for label in _device_labels(table)]
     return list(zip(*texts, strict=True)), first, group
+
+
+def _device_labels(table: pa.Table) -> list[pa.DictionaryArray]:
+    return [table[c].combine_chunks() for c in schema.DEVICE if c in table.column_names]
+
+
+def _device_codes(table: pa.Table) -> list[np.ndarray]:
+    labels = _device_labels(table)
+    return [c.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64) for c in labels]

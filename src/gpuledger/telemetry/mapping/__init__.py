@@ -33,7 +33,7 @@ __all__ = [
 ]  # fmt: skip
 
 # What the fields of a tool begin with, and how alike the rest of two names is where one is the other misspelled.
-_FIELD = re.compile(r"DCGM_FI_(DEV|PROF)_")
+_FIELD = re.compile(r"DCGM_(?:EXP_|FI_(?:DEV_|PROF_)?)?")
 _FIELDS_ALIKE = 0.85
 
 

@@ -174,6 +174,13 @@ def is_needless(name: str) -> bool:
     return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
+def not_read(names: Iterable[str], known: Mapping[str, list[str]]) -> set[str]:
+    """Those of a server's metrics that begin as the known ones among them do, and of which nothing is read."""
+    read = {name for metrics in known.values() for name in metrics}
+    starts = tuple({f"{name.partition('_')[0]}_" for name in read})
+    return {name for name in names if name.startswith(starts) and name not in read and not is_needless(name)}
+
+
 def known_metrics(names: Iterable[str]) -> dict[str, list[str]]:
     """Those of the names that are readings or describe devices, by exporter."""
     found: dict[str, list[str]] = {}

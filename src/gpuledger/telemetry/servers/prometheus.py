@@ -17,7 +17,7 @@ import numpy as np
 from gpuledger.errors import InputError, ServerFault
 from gpuledger.telemetry.series import Points
 from gpuledger.telemetry.series.answers import UNREADABLE, Answer, NotSeries, Series, add_series, numbers, series_of
-from gpuledger.telemetry.series.exporters import NAME, exporters, infos, known_metrics
+from gpuledger.telemetry.series.exporters import NAME, exporters, infos, known_metrics, not_read
 from gpuledger.telemetry.series.labels import EXPORTED, JOB_OWNER, METRICS, POD_LABELS, POD_OWNER, SET_OWNER, TARGET
 from gpuledger.telemetry.servers.web import Refused, TooMuch, Web
 from gpuledger.times import length_ms
@@ -34,11 +34,15 @@ _SPECIAL = re.compile(r"[\\.+*?()|\[\]{}^$]")
 
 @dataclass
 class Prometheus:
-    """One server. `step_ms`: the scrape interval, where it is known or was given."""
+    """One server. `step_ms`: the scrape interval, where it is known or was given.
+
+    `not_read`: the metrics of its exporters that were met and are not read.
+    """
 
     web: Web
     step_ms: int | None = None
     warned: set[str] = field(default_factory=set)
+    not_read: set[str] = field(default_factory=set)
     raw: bool = True
 
     def greet(self) -> None:
@@ -51,12 +55,15 @@ class Prometheus:
     def metrics(self, since_ms: int, until_ms: int) -> dict[str, list[str]]:
         """The metrics of GPUs it holds, by exporter."""
         try:
-            names = self._ask(f"/label/{NAME}/values", [("start", _s(since_ms)), ("end", _s(until_ms))])
-            return known_metrics(msgspec.json.decode(names.data, type=list[str]))
+            answer = self._ask(f"/label/{NAME}/values", [("start", _s(since_ms)), ("end", _s(until_ms))])
+            names = msgspec.json.decode(answer.data, type=list[str])
         except TooMuch as error:
             raise self._too_slow(error) from error
         except UNREADABLE as error:
             raise self._nonsense(error) from error
+        known = known_metrics(names)
+        self.not_read |= not_read(names, known)
+        return known
 
     def read(self, metrics: dict[str, list[str]], since_ms: int, until_ms: int) -> Points:
         """All samples of these metrics from an instant to before another, with the labels that show whose they are.
