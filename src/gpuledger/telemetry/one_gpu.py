@@ -103,8 +103,9 @@ def why_two_logs(at: np.ndarray, readings: Mapping[str, np.ndarray]) -> str:
     for sign in _SIGNS[:2]:
         if sign.column in readings:
             jumps = np.abs(np.diff(readings[sign.column][order])) > sign.apart
-            if jumps[across].mean() > sign.more_than and jumps[~across].sum() < sign.less_than * max((~across).sum(), 1):
-                return f"its times go back, and {sign.in_words} from one part to the other: two GPUs, or one out of order"
+            within = jumps[~across].sum() / max((~across).sum(), 1)
+            if jumps[across].mean() > sign.more_than and within < sign.less_than:
+                return f"its times go back, and {sign.in_words} from part to part: two GPUs, or one out of order"
     return ""
 
 
