@@ -372,6 +372,18 @@ def test_dollars_passed_over_are_said_first(cli, lake, machines, tmp_path):
     assert out.index("not in this bill") < out.index("Productive")
 
 
+def test_a_row_passed_over_whose_cost_cannot_be_read_is_said_first(cli, lake, machines, tmp_path):
+    rows = aws_rows(machines, DAYS)
+    storage = rows[0] | {"lineItem/UsageType": "EBS:VolumeUsage.gp3", "lineItem/UnblendedCost": "1900 USD"}
+    bill = as_csv(tmp_path / "cur.csv", [*rows, storage])
+    before = audit(cli, *WINDOW, "--inventory", as_csv(tmp_path / "before.csv", rows))["inventory"]["files"][0]
+    (file,) = audit(cli, *WINDOW, "--inventory", bill)["inventory"]["files"]
+    assert (file["skipped_usd"], file["skipped_unread"]) == (before["skipped_usd"], {"not_compute": 1})
+    out = " ".join(cli("audit", "--lake", "lake", *WINDOW, "--inventory", bill).out.split())
+    assert "the cost of 1 cannot be read)" in out
+    assert out.index("cannot be read") < out.index("Productive")
+
+
 @pytest.mark.parametrize("option", ["--price", "--budget"])
 @pytest.mark.parametrize(
     ("text", "words"),

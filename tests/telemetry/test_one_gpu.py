@@ -198,6 +198,32 @@ def test_the_logs_of_two_hosts_in_one_file(tmp_path: Path, first_ms: int, name: 
     assert not (tmp_path / "lake").exists()
 
 
+BUSY, IDLE = logged(0, A100, 60_000), logged(400, A100, 100)
+TAKING_TURNS = [text for pair in zip(BUSY, IDLE, strict=True) for text in pair]
+ALIKE = [text for pair in zip(BUSY, logged(500, A100, 60_000), strict=True) for text in pair]
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (TAKING_TURNS, "rows of index 0 may be of several hosts: memory in use jumps"),
+        ([WITH_INDEX, *ALIKE], "its header comes twice before the first row"),
+        ([*BUSY, *IDLE], "rows of index 0 may be of several hosts: its times go back, and memory in use jumps"),
+    ],
+    ids=["into one file at once", "into one file at once, equally busy", "without the second header"],
+)
+def test_two_hosts_of_one_model_in_one_file(tmp_path: Path, lines: list[str], words: str) -> None:
+    with pytest.raises(FileFault, match=words) as refused:
+        read(tmp_path, lines, WITH_INDEX)
+    assert "--host" in refused.value.hint
+    assert not (tmp_path / "lake").exists()
+
+
+def test_a_clock_that_is_set_back_is_no_second_host(tmp_path: Path) -> None:
+    later = [*logged(0, A100, 60_000), *logged(20_000, A100, 60_000)]
+    assert read(tmp_path, later, WITH_INDEX) == ["n1:gpu0"]
+
+
 def test_the_logs_of_one_host_in_one_file(tmp_path: Path) -> None:
     """Two days, and a shell that repeats the query of two GPUs."""
     days = [*logged(0, A100, 60_000), WITH_INDEX, *logged(DAY_MS, A100, 100)]

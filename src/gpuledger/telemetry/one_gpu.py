@@ -130,13 +130,35 @@ def _by_times(steps: np.ndarray) -> str:
 
 
 def _by_readings(steps: np.ndarray, readings: Mapping[str, np.ndarray]) -> str:
-    fast = np.median(steps) < _FAST_US
+    return why_turns(readings, fast=bool(np.median(steps) < _FAST_US))
+
+
+def why_turns(readings: Mapping[str, np.ndarray], *, fast: bool = False) -> str:
+    """Both ways to see readings that jump from line to line and are back a round later; empty where none does."""
     for sign in (*_SIGNS, *_FAST_SIGNS) if fast else _SIGNS:
         if sign.column in readings and (size := _turns(readings[sign.column], sign)):
             return (
                 f"{sign.in_words} from line to line and is back {size} lines later: {size} GPUs taking turns, or one"
                 " whose work changes as fast as it was read"
             )
+    return ""
+
+
+def why_two_logs(at: np.ndarray, readings: Mapping[str, np.ndarray]) -> str:
+    """Both ways to see rows whose times go back and whose memory, in the order of time, jumps from part to part.
+
+    `at`: numbers in the order of time. Empty where the parts agree, as those of one GPU do when its clock is set back.
+    """
+    part, order = np.concatenate(([0], np.cumsum(np.diff(at) < 0))), np.argsort(at, kind="stable")
+    across = np.diff(part[order]) != 0
+    if across.sum() < _NEIGHBORS:
+        return ""
+    for sign in _SIGNS[:2]:
+        if sign.column in readings:
+            jumps = np.abs(np.diff(readings[sign.column][order])) > sign.apart
+            within = jumps[~across].sum() / max((~across).sum(), 1)
+            if jumps[across].mean() > sign.more_than and within < sign.less_than:
+                return f"its times go back, and {sign.in_words} from part to part: two GPUs, or one out of order"
     return ""
 
 

@@ -174,26 +174,38 @@ def billed(
     cost: Callable[[Fields], Decimal | None],
 ) -> Found:
     """A bill row by row: what each was spent on, or why it does not count and what it cost."""
-    skipped, spent = Counter[Skipped](), list[Spent]()
-    dollars: dict[Skipped, Decimal] = {}
+    spent, passed = list[Spent](), PassedOver(cost)
     for row in rows_of(content, needed):
         found = judged(row)
         if isinstance(found, Spent):
             spent.append(found)
             continue
-        skipped[found] += 1
-        if paid := passed_over(row, cost):
-            dollars[found] = dollars.get(found, _ZERO) + paid
-    rows = len(spent) + skipped.total()
-    return Found(content.path, kind, rows, spent=tuple(spent), skipped=skipped, skipped_usd=dollars)
+        passed.add(row, found)
+    rows = len(spent) + passed.rows.total()
+    return Found(
+        content.path, kind, rows, spent=tuple(spent), skipped=passed.rows, skipped_usd=passed.dollars,
+        skipped_unread=passed.unread,
+    )  # fmt: skip
 
 
-def passed_over(row: Fields, cost: Callable[[Fields], Decimal | None]) -> Decimal | None:
-    """What a row cost that does not count; None where that cannot be read, which is no reason to refuse the bill."""
-    try:
-        return cost(row)
-    except InputError:
-        return None
+class PassedOver:
+    """Rows that do not count, by reason, and what they cost; no reason to refuse the bill where that cannot be read."""
+
+    def __init__(self, cost: Callable[[Fields], Decimal | None]) -> None:
+        self._cost = cost
+        self.rows, self.unread = Counter[Skipped](), Counter[Skipped]()
+        self.dollars: dict[Skipped, Decimal] = {}
+
+    def add(self, row: Fields, why: Skipped) -> None:
+        """One more row."""
+        self.rows[why] += 1
+        try:
+            paid = self._cost(row)
+        except InputError:
+            self.unread[why] += 1
+            return
+        if paid:
+            self.dollars[why] = self.dollars.get(why, _ZERO) + paid
 
 
 # Families with GPUs as the clouds name them; types of other families have none.

@@ -83,7 +83,10 @@ class PartlySeen:
 
 @dataclass(frozen=True)
 class FileUse:
-    """What became of the rows of one file: `used` are in the bill, `skipped` passed over, with what those cost."""
+    """What became of the rows of one file: `used` are in the bill, `skipped` passed over, with what those cost.
+
+    `skipped_unread`: how many of those have a cost that cannot be read.
+    """
 
     path: str
     kind: str
@@ -91,6 +94,7 @@ class FileUse:
     skipped: Mapping[Skipped, int]
     used: int = 0
     skipped_usd: Mapping[Skipped, Decimal] = field(default_factory=dict)
+    skipped_unread: Mapping[Skipped, int] = field(default_factory=dict)
 
     @property
     def passed_over(self) -> Mapping[Skipped, int]:

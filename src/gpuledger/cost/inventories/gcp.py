@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from decimal import Decimal, InvalidOperation
 
 from gpuledger.cost.inventories.content import Content
-from gpuledger.cost.inventories.fields import MOST_USD, USD, Fields, passed_over, rows_of
+from gpuledger.cost.inventories.fields import MOST_USD, USD, Fields, PassedOver, rows_of
 from gpuledger.cost.inventories.findings import Skipped
 from gpuledger.cost.inventories.kinds import KINDS, Found, Spent
 from gpuledger.errors import FactError
@@ -35,15 +34,13 @@ class Gcp:
 
     def read(self, content: Content) -> Found:
         """The rows of machines that have at least one GPU SKU."""
-        skipped, found, count = Counter[Skipped](), list[tuple[Spent, bool]](), 0
-        dollars: dict[Skipped, Decimal] = {}
+        passed, found, count = PassedOver(_cost), list[tuple[Spent, bool]](), 0
+        skipped, dollars = passed.rows, passed.dollars
         for row in rows_of(content, _MARKS):
             count += 1
             made = self._row(row)
             if isinstance(made, Skipped):
-                skipped[made] += 1
-                if paid := passed_over(row, _cost):
-                    dollars[made] = dollars.get(made, Decimal(0)) + paid
+                passed.add(row, made)
             else:
                 skipped[Skipped.COMMITMENT_CREDIT] += _credits(row)[1]
                 found.append((made, bool(_GPU.search(row.text("sku_description")))))
@@ -52,7 +49,9 @@ class Gcp:
         skipped[Skipped.NO_GPU] += len(found) - len(kept)
         if without := sum((spent.usd for spent, _ in found if spent.names not in machines), Decimal(0)):
             dollars[Skipped.NO_GPU] = without
-        return Found(content.path, "gcp", count, spent=kept, skipped=+skipped, skipped_usd=dollars)
+        return Found(
+            content.path, "gcp", count, spent=kept, skipped=+skipped, skipped_usd=dollars, skipped_unread=passed.unread
+        )
 
     def _row(self, row: Fields) -> Spent | Skipped:
         sku, service = row.text("sku_description"), row.text("service_description")

@@ -55,7 +55,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Found:
-    """All that one file holds. `skipped_usd`: what the rows passed over cost, where they say so in dollars."""
+    """All that one file holds.
+
+    `skipped_usd`: what the rows passed over cost, where they say so in dollars; `skipped_unread`: how many do not.
+    """
 
     path: str
     kind: str
@@ -65,6 +68,7 @@ class Found:
     nodes: tuple[Node, ...] = ()
     skipped: Mapping[Skipped, int] = field(default_factory=dict)
     skipped_usd: Mapping[Skipped, Decimal] = field(default_factory=dict)
+    skipped_unread: Mapping[Skipped, int] = field(default_factory=dict)
 
 
 class Kind(Protocol):

@@ -76,8 +76,8 @@ def _use(found: Found, missed: Iterable[Unmatched]) -> FileUse:
     """What became of one file. Credits above a charge are of rows that were matched."""
     kept = len(found.paid) + len(found.spent) + len(found.nodes)
     lost = sum(u.rows for u in missed if u.file == found.path and u.why is not Why.NEGATIVE)
-    dollars = dict(found.skipped_usd)
-    return FileUse(found.path, found.kind, found.rows, dict(found.skipped), max(kept - lost, 0), dollars)
+    dollars, unread = dict(found.skipped_usd), dict(found.skipped_unread)
+    return FileUse(found.path, found.kind, found.rows, dict(found.skipped), max(kept - lost, 0), dollars, unread)
 
 
 def _own(stock: Stock, directory: Directory, unmatched: list[Unmatched]) -> Iterator[Paid]:

@@ -26,24 +26,30 @@ _NEXT = {
 
 def not_used(file: FileUse, use: InventoryUse) -> str:
     """The rows that were not used, by reason, the most dollars first; that rows fit no GPU, only where none did."""
-    parts = [(rows, file.skipped_usd.get(why, ZERO), _WORDS[why]) for why, rows in file.passed_over.items()]
+    parts = [
+        (rows, file.skipped_usd.get(why, ZERO), _WORDS[why], file.skipped_unread.get(why, 0))
+        for why, rows in file.passed_over.items()
+    ]
     outside = [u for u in use.unmatched if u.file == file.path and u.why is Why.OUTSIDE_LAKE]
     missed = [] if file.used else [u for u in use.missed if u.file == file.path]
     for found, words in ((missed, _NO_GPU_OF_LAKE), (outside, _OUTSIDE)):
         if found:
-            parts.append((sum(u.rows for u in found), sum((u.usd for u in found if u.usd is not None), ZERO), words))
+            parts.append((sum(u.rows for u in found), sum((u.usd for u in found if u.usd is not None), ZERO), words, 0))
     parts.sort(key=lambda part: (-part[1], -part[0]))
     out: list[str] = []
-    for rows, usd, (one, many) in parts:
+    for rows, usd, (one, many), unread in parts:
         of = f" of {file.rows:,} row{'s' * (file.rows != 1)}" if not out else ""
-        out.append(f"{rows:,}{of} {one if rows == 1 else many}{f' ({_dollars(usd)})' if usd else ''}")
+        costs = [_dollars(usd)] * bool(usd)
+        costs += [f"the cost of {unread:,} cannot be read"] * bool(unread)
+        worth = f" ({', '.join(costs)})" if costs else ""
+        out.append(f"{rows:,}{of} {one if rows == 1 else many}{worth}")
     return ", ".join(out)
 
 
 def has_dollars_left(file: FileUse, use: InventoryUse) -> bool:
-    """Whether rows that were passed over, or are for other times, cost anything."""
+    """Whether rows that were passed over, or are for other times, cost anything, or may."""
     outside = (u.usd for u in use.unmatched if u.file == file.path and u.why is Why.OUTSIDE_LAKE)
-    return any(file.skipped_usd.values()) or any(outside)
+    return any(file.skipped_usd.values()) or any(file.skipped_unread.values()) or any(outside)
 
 
 def _dollars(usd: Decimal) -> str:

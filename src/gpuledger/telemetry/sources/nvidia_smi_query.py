@@ -22,7 +22,14 @@ from gpuledger.telemetry.blocks import utf8_blocks
 from gpuledger.telemetry.mapping import Mapping
 from gpuledger.telemetry.measures import factor_of
 from gpuledger.telemetry.nvidia_smi_rows import FREE, POWER, USED, UTIL, columns_of, in_words, is_row
-from gpuledger.telemetry.one_gpu import READINGS, gpus_in_round, why_several, why_several_untimed
+from gpuledger.telemetry.one_gpu import (
+    READINGS,
+    gpus_in_round,
+    why_several,
+    why_several_untimed,
+    why_turns,
+    why_two_logs,
+)
 from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
 from gpuledger.telemetry.sources.csv_file import SHOWN_CHARS
 from gpuledger.telemetry.tool_logs import layout, read, without_asking
@@ -53,6 +60,7 @@ _NEVER_CHANGING = frozenset({
 _NAME_GPUS = (
     "query index or uuid too: --query-gpu=uuid,...; for this file, add a column 'index' with the GPU of each row"
 )
+_HOSTS_APART = "import the log of each host by itself, with its --host; or query uuid too: --query-gpu=uuid,..."
 _NO_GPUS = "No devices were found"
 _HEX = re.compile(r"0x[0-9a-fA-F]{1,64}")
 _MEMORY = re.compile(r"(\d+) MiB")
@@ -337,6 +345,13 @@ class _Logs:
         """A fault where the header comes again and time goes back there. `before`: the lines before the block."""
         if not self.columns or not table.num_rows:
             return
+        if before == self._form.above and block.startswith(2 * header):
+            raise FileFault(
+                self._form.path,
+                "its header comes twice before the first row: two programs wrote into it at once, on two hosts, whose"
+                " GPUs of one index would count as one, or on one",
+                hint=_HOSTS_APART,
+            )
         last, times = self._last, table["timestamp"]
         self._last = times[-1].as_py().strip()
         if block.count(header) <= (before == self._form.above):
@@ -367,6 +382,51 @@ class _Logs:
         )
 
 
+class _Turns:
+    """Whether the rows of one index are of two hosts: they take turns, or time goes back and memory is another."""
+
+    def __init__(self, form: _Form, asked: bool) -> None:
+        names = form.names
+        alone = asked and "index" in names and not {"uuid", "gpu_uuid", _HOST} & set(names)
+        self._readings = [name for name in READINGS if name in names] if alone else []
+        self._times = ["timestamp"] if self._readings and "timestamp" in names else []
+        self.columns = ["index", *self._readings, *self._times] if self._readings else []
+        self._path = form.path
+
+    def look(self, table: pa.Table) -> None:
+        """A fault where a reading of one index jumps from row to row, or from one log to the other."""
+        if not self.columns or not table.num_rows:
+            return
+        known = ["index", *self._readings]
+        batch = _clean(table.combine_chunks().to_batches()[0], known, tuple(known))
+        at = _order_of_time(table["timestamp"]) if self._times else None
+        coded = batch.column(0)
+        codes = coded.indices.to_numpy(zero_copy_only=False)
+        readings = {name: _coded_numbers(batch.column(name)) for name in self._readings}
+        for code, index in enumerate(coded.dictionary.to_pylist()):
+            rows = np.flatnonzero(codes == code)
+            mine = {name: values[rows] for name, values in readings.items()}
+            if why := why_turns(mine) or (why_two_logs(at[rows], mine) if at is not None else ""):
+                raise FileFault(
+                    self._path, f"the rows of index {index} may be of several hosts: {why}", hint=_HOSTS_APART
+                )
+
+
+def _order_of_time(stamps: pa.ChunkedArray) -> np.ndarray | None:
+    """The place of each row in the order of time; None where time never goes back."""
+    times = pc.utf8_trim_whitespace(stamps)
+    if not pc.any(pc.less(times[1:], times[:-1])).as_py():
+        return None
+    found: np.ndarray = pc.rank(times, tiebreaker="dense").to_numpy().astype(np.int64)
+    return found
+
+
+def _coded_numbers(cells: pa.DictionaryArray) -> np.ndarray:
+    """Readings as numbers, of cells that name each different one once."""
+    found: np.ndarray = _numbers(cells.dictionary)[cells.indices.to_numpy(zero_copy_only=False)]
+    return found
+
+
 def _batches(
     form: _Form, columns: list[str], labels: tuple[str, ...], wrong: list[tuple[int, str]], *, steady: bool = True
 ) -> Iterator[pa.RecordBatch]:
@@ -378,7 +438,8 @@ def _batches(
         return "skip"
 
     types, keeps, logs = dict.fromkeys(names, pa.string()), _Steady(form, steady), _Logs(form)
-    read_too = [*logs.columns, *(keeps.key if keeps.columns else []), *keeps.columns]
+    turns = _Turns(form, steady)
+    read_too = [*logs.columns, *turns.columns, *(keeps.key if keeps.columns else []), *keeps.columns]
     wanted = [name for name in dict.fromkeys([*columns, *read_too]) if name != _PLACE] or names[:1]
     try:
         header, lines = b"", form.above
@@ -409,6 +470,7 @@ def _batches(
             before += table.num_rows + len(wrong) - known_wrong
             keeps.look(table)
             logs.look(table, whole, header, lines)
+            turns.look(table)
             lines += whole.count(b"\n")
             yield from (_clean(batch, columns, labels) for batch in table.combine_chunks().to_batches())
     except (pa.ArrowException, UnicodeDecodeError) as error:
