@@ -106,3 +106,40 @@ def test_other_libraries_may_differ_in_the_last_digits_alone():
 )
 def test_a_row_holds_for_what_moved_as_it_says(rows, left):
     assert golden.not_listed(MOVED, [golden.Change(*row) for row in rows]) == left
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """A folder of goldens with one case, accepted."""
+    for name, place in {"EXPECTED": "expected", "CHANGES": "changes.csv", "SUMS": "sums.csv"}.items():
+        monkeypatch.setattr(golden, name, tmp_path / place)
+    golden.CHANGES.write_text("case,key,old,new,why\n", encoding="utf-8")
+    golden.SUMS.write_text("case,sha256\n", encoding="utf-8")
+    assert golden.accept({"s/a.json": OLD}, ["s"]) == []
+    return golden.EXPECTED / "s" / "a.json"
+
+
+def test_a_golden_that_was_deleted_is_no_new_case(kept):
+    kept.unlink()
+    assert [(d[0], d[3][:15]) for d in golden.accept({"s/a.json": NEW}, ["s"])] == [("s/a.json", "changed by hand")]
+    assert not kept.exists()
+
+
+def test_a_golden_written_by_hand_is_not_taken_over(kept):
+    kept.write_bytes(NEW)
+    assert golden.accept({"s/a.json": NEW}, ["s"]) != []
+    assert golden.accept({"t/b.json": OLD}, ["t"]) != []  # nor by accepting another scenario
+
+
+def test_a_case_that_failed_is_accepted_by_no_row(kept):
+    golden.CHANGES.write_text("case,key,old,new,why\n*,*,none,new,anything\n", encoding="utf-8")
+    made = {"s/a.json": OLD, "s/b.failed": b"exit code 70"}
+    assert golden.accept(made, ["s"]) == [("s/b.failed", "(file)", "none", "new")]
+
+
+def test_a_call_in_python_answers_all_that_its_command_prints():
+    printed = b'{"paid": 1, "rows": [], "files": {"csv": "a.csv"}}'
+    assert golden._holds(printed, b'{"paid": 1, "rows": []}')
+    assert not golden._holds(printed, b'{"paid": 1}')
+    assert not golden._holds(printed, b'{"paid": 1, "rows": [], "more": 2}')
+    assert not golden._holds(printed, b"[]")
