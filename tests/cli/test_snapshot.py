@@ -54,7 +54,7 @@ def test_one_query_is_answered_with_what_each_gpu_does(cli, once):
     assert said["fleet"] == {"gpu_util_pct": 32.0, "power_w": 240.0}
     first = said["by_gpu"][0]
     assert (first["power_w"], first["power_limit_w"], first["power_of_limit_pct"]) == (630.0, 700.0, 90.0)
-    assert (first["memory_used_bytes"], first["memory_total_bytes"]) == (60000 << 20, 80955 << 20)
+    assert (first["memory_used_bytes"], first["memory_free_bytes"]) == (60000 << 20, 20955 << 20)
     assert (first["gpu_temp_c"], first["sm_clock_mhz"]) == (40.0, 1980.0)
     assert {"figure": "by_gpu[].gpu_util_pct", "why": "no utilization in the samples", "count": 1} in said["not_known"]
 

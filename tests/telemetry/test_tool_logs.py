@@ -600,7 +600,6 @@ SCREENS = {
     "nvidia-smi --query-gpu": [
         "Mon Mar  2 09:00:00 2026\n+------------+\n| NVIDIA-SMI 580.65.06    Driver Version: 580.65.06 |\n",
         "\n==============NVSMI LOG==============\n\nTimestamp          : Mon Mar  2 09:00:00 2026\n",
-        '<?xml version="1.0" ?>\n<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">\n<nvidia_smi_log>\n',
     ],
     "amd-smi monitor": [
         "TIMESTAMP  GPU  POWER  GPU_TEMP  GFX_UTIL\n1772442000    0  300 W      50 C      90 %\n",

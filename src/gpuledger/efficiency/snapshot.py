@@ -30,7 +30,7 @@ BUSY, IDLE, IDLE_HELD = "busy", "idle", "idle, memory held"
 LIGHT, CAPPED = "busy, light", "busy, capped"
 NO_STATE = "neither activity nor utilization in the sample"
 NO_MEMORY = "no memory use in the sample"
-NO_TOTAL = "used and free memory are not both in the sample"
+NO_FREE = "no free memory in the sample"
 NO_TEMPERATURE = "no temperature in the sample"
 NO_CLOCK = "no SM clock in the sample"
 NOT_PRICED = "this statement uses no prices; gpuledger audit shows them"
@@ -55,7 +55,7 @@ class GpuReading:
     power_limit_w: Figure
     power_of_limit_pct: Figure
     memory_used_bytes: int | Unknown
-    memory_total_bytes: int | Unknown
+    memory_free_bytes: int | Unknown
     gpu_temp_c: Figure
     sm_clock_mhz: Figure
     slice_ratio: float | None = None
@@ -202,7 +202,7 @@ def _readings(batch: Batch, limits: Thresholds) -> list[GpuReading]:
         *texts.values(), batch.at_ms[at].tolist(),
         [_state(*pair) for pair in zip(judged.state[at].tolist(), judged.memory[at].tolist(), strict=True)],
         figures("gpu_util_ratio", NO_UTIL, 100.0), figures("power_w", NO_POWER), _figures(limit, NO_BOARD),
-        _figures(100 * power / limit, why), _bytes(used, NO_MEMORY), _bytes(used + free, NO_TOTAL),
+        _figures(100 * power / limit, why), _bytes(used, NO_MEMORY), _bytes(free, NO_FREE),
         figures("gpu_temp_c", NO_TEMPERATURE), figures("sm_clock_mhz", NO_CLOCK),
         [None if isinstance(share, Unknown) else share for share in figures("slice_ratio", "")],
         strict=True,

@@ -148,8 +148,8 @@ def _percent(value: float | Decimal) -> str:
 
 
 def _memory(row: GpuReading) -> Cell:
-    used, total = row.memory_used_bytes, row.memory_total_bytes
+    used, free = row.memory_used_bytes, row.memory_free_bytes
     if isinstance(used, Unknown):
         return cell("unknown", used)
-    of = "" if isinstance(total, Unknown) else f" of {number(total / GIB)}"
-    return cell(f"{number(used / GIB, 1)}{of}", used)
+    left = "" if isinstance(free, Unknown) else f", {number(free / GIB, 1)} free"
+    return cell(f"{number(used / GIB, 1)}{left}", used)

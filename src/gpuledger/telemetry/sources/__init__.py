@@ -7,6 +7,7 @@ one the mapping is found by the columns, among telemetry/maps.
 csv_file               text with a header, comma, semicolon or tab
 parquet_file           Parquet, one row group at a time
 nvidia_smi_query       nvidia-smi --query-gpu=... --format=csv
+nvidia_smi_report      nvidia-smi -q -x: XML of all GPUs at one instant
 nvidia_smi_dmon        nvidia-smi dmon: one line per GPU and round
 nvidia_smi_pmon        nvidia-smi pmon: one line per process
 dcgmi_dmon             dcgmi dmon

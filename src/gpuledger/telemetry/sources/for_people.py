@@ -28,7 +28,6 @@ def _screen(what: str, command: str) -> Printed:
 _PRINTED = (
     (re.compile(rb"\|\s+NVIDIA-SMI \d"), _screen("the screen of nvidia-smi", _QUERY)),
     (re.compile(rb"=+NVSMI LOG=+"), _screen("the report of nvidia-smi -q", _QUERY)),
-    (re.compile(rb"<nvidia_smi_log>|nvsmi_device_v\d+\.dtd"), _screen("the report of nvidia-smi -q -x", _QUERY)),
     (
         re.compile(rb"(?m)^ *(TIMESTAMP +)?GPU +(XCP +)?[A-Z][A-Z0-9_%]*( +[A-Z][A-Z0-9_%]*)+ *\r?$"),
         _screen("a table that amd-smi prints without --csv", _AMD),
