@@ -193,7 +193,8 @@ def test_a_last_day_has_a_month_for_every_gpu_that_was_there_for_days(cli, dcgm_
     days = 3 * DAY_MIN
     whole, early = (dcgm_csv(f"{n}.csv", gpus=1, minutes=days - left, uuid=n) for n, left in (("a", 1), ("b", 21)))
     new = dcgm_csv("c.csv", gpus=1, minutes=23 * 60 + 39, uuid="c")
-    new.write_text(new.read_text("utf-8").replace("2026-01-21", "2026-01-23").replace("2026-01-20", "2026-01-22"), encoding="utf-8")
+    later = new.read_text("utf-8").replace("2026-01-21", "2026-01-23").replace("2026-01-20", "2026-01-22")
+    new.write_text(later, encoding="utf-8")
     assert cli("import", whole, early, new).code == 0
     told = cli("audit", "--last", "1d", "--price", "2", "--json").json()
     assert told["monthly_usd"] == str(2 * 2 * 720)

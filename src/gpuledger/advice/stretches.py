@@ -50,11 +50,15 @@ _WORK = (
 )  # fmt: skip
 _MADE = (
     "all_ms", "resting_ms", "done_high", "work_ms", "unseen_ms", "capped_ms", "capped_mw_ms", "rfu_ms", "rfu_ratio_ms",
-    "seen_ms",
+    "seen_ms", "spun_ms",
 )  # fmt: skip
 SUMS = tuple(dict.fromkeys((*_ALL, *_WORK, *_MADE)))
 MOST = ("limit_mw", "card_bytes", "fb_max_bytes", "slice_ppm")
 _NUMBERS = tuple(n for n in dict.fromkeys((*_ALL, *_WORK, *ACTIVITY, *CONDITIONS)) if n not in _MADE)
+
+# Work that may be none: a kernel that only waits keeps the engine, and draws next to nothing (physics/behaviors.toml).
+_MAY_SPIN = (State.LIGHT, State.LIGHT_UNSEEN, State.PLAIN)
+SPINS_FROM_RATIO, SPINS_BELOW_RATIO = 0.85, 0.15
 
 Key = tuple[str, str | None, str | None, str | None]
 
@@ -139,6 +143,7 @@ class StretchReader:
 
     def _day(self, books: Books, rows: Rows) -> None:
         if len(rows["hour_ms"]):
+            rows["spun_ms"] = self._spun(books, rows)
             self._add_work(rows)
             keys, sums = self._by_owner(rows)
             self._sums.add([*keys, self._judge(books, keys, sums)], sums)
@@ -172,6 +177,25 @@ class StretchReader:
         rows |= {name: working[id(values)] for name, values in whole.items()}
         # The idle part of an older line that works too is in its sums.
         rows["observed_ms"] = rows["observed_ms"] - np.where(old & ~resting, no_work, 0)
+
+    def _spun(self, books: Books, rows: Rows) -> np.ndarray:
+        """The time in which a kernel was there and the board drew hardly more than when idle: it waits or hangs."""
+        spun = np.isin(rows["state"], _MAY_SPIN) & (rows["pif_ms"] > 0)
+        if not spun.any():
+            return np.zeros(len(spun), dtype=np.int64)
+        found = [find_gpu(text or "") for text in (*books.names["gpu_model"].texts, None)]
+        facts = GpuFacts.of([g if isinstance(g, Gpu) else None for g in found], rows["gpu_model"])
+        idle_mw = facts.idle_w * 1e3
+        limit_mw = np.where(rows["limit_mw"] > 0, rows["limit_mw"], facts.board_w * 1e3)
+        by_engine = rows["engine_ms"] > 0
+        busy, known = (
+            np.where(by_engine, rows[f"engine_{of}"], rows[f"util_{of}"]).astype(np.float64) for of in ("ppm_ms", "ms")
+        )
+        drawn_mw = rows["pif_uj"] / np.maximum(rows["pif_ms"], 1)
+        # Without a known idle power or limit nothing is shown: a comparison with NaN is false.
+        spun &= (busy >= SPINS_FROM_RATIO * PPM * known) & (known > 0)
+        spun &= drawn_mw - idle_mw < SPINS_BELOW_RATIO * (limit_mw - idle_mw)
+        return np.where(spun, rows["observed_ms"], 0)
 
     def _by_owner(self, rows: Rows) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
         """States of one owner, device and day made one."""

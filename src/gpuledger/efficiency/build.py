@@ -114,7 +114,10 @@ def _stated(
         by=by,
         by_owner=() if by is None else owner_rows(accounts, by, team_of),
         roi=roi(
-            len(powered), means.rfu_power_pct, limits.targets.roi_rfu_ratios, end_ms - start_ms,
+            len(powered),
+            means.rfu_power_pct,
+            limits.targets.roi_rfu_ratios,
+            end_ms - start_ms,
             len(powered & _lasting(accounts, cut=scope.since_ms is not None)),
         ),
         findings=(),
