@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -85,7 +86,9 @@ def test_gpus_seen_for_less_than_a_day_are_named_and_left_out() -> None:
         "9 GPUs were seen for less than 24 h and are left out of the month: b0, b1, b2, b3, b4 and 4 more"
     )
     nobody = projected(60, *brief)
-    assert nobody.hourly_usd == Decimal(27) / 60  # they may have taken turns: all at once was never paid for
+    assert nobody.hourly_usd == 9 * 3  # what they cost together while they were paid for
+    turns = [replace(b, paid_in=((n * MS_PER_HOUR, (n + 1) * MS_PER_HOUR),)) for n, b in enumerate(brief)]
+    assert projected(60, *turns).hourly_usd == 3
     assert isinstance(nobody.monthly_usd, Unknown)
 
 

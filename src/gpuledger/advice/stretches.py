@@ -116,6 +116,12 @@ def read_pods(lake: Lake, scope: Scope) -> dict[Key, Pods]:
     return {key: Pods(frozenset(names), frozenset(words)) for key, (names, words) in found.items()}
 
 
+def _models(books: Books) -> list[Gpu | None]:
+    """The GPUs of the model names of some books; the last is no name, which would look through the whole catalog."""
+    found = [find_gpu(text) if text else None for text in books.names["gpu_model"].texts]
+    return [*(gpu if isinstance(gpu, Gpu) else None for gpu in found), None]
+
+
 class StretchReader:
     """Judges the rows of a day and adds up days of one class."""
 
@@ -183,8 +189,7 @@ class StretchReader:
         spun = np.isin(rows["state"], _MAY_SPIN) & (rows["pif_ms"] > 0)
         if not spun.any():
             return np.zeros(len(spun), dtype=np.int64)
-        found = [find_gpu(text or "") for text in (*books.names["gpu_model"].texts, None)]
-        facts = GpuFacts.of([g if isinstance(g, Gpu) else None for g in found], rows["gpu_model"])
+        facts = GpuFacts.of(_models(books), rows["gpu_model"])
         idle_mw = facts.idle_w * 1e3
         limit_mw = np.where(rows["limit_mw"] > 0, rows["limit_mw"], facts.board_w * 1e3)
         by_engine = rows["engine_ms"] > 0
@@ -206,10 +211,8 @@ class StretchReader:
     def _judge(self, books: Books, keys: list[np.ndarray], sums: dict[str, np.ndarray]) -> np.ndarray:
         """The class of each row; one that hardly works is idle, whatever the little work in it looks like."""
         model = keys[KEYS.index("gpu_model")]
-        texts = [*books.names["gpu_model"].texts, None]
-        gpus = [g if isinstance(g := find_gpu(t), Gpu) else None for t in (t or "" for t in texts)]
         known = dict(sums) | {name: np.where(sums[name] < 0, np.nan, sums[name]) for name in MOST}
-        signals = signal_rows(known, GpuFacts.of(gpus, model), self._rules.idle)
+        signals = signal_rows(known, GpuFacts.of(_models(books), model), self._rules.idle)
         bins = np.stack([sums[h] for h in HISTOGRAM], axis=1).astype(np.float64)
         total = bins.sum(1, keepdims=True)
         shares = np.divide(bins, total, out=np.full(bins.shape, np.nan), where=total > 0)

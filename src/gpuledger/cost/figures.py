@@ -241,6 +241,7 @@ def paid_boards(bill: Charged, asked: Asked) -> tuple[PaidBoard, ...]:
             since_ms=_going_on_ms([(s.segment.start_ms, s.segment.end_ms) for s in stays[uuid]], bill.window.end_ms),
             priced=any(c.dollars is not None for c in members),
             seen_ms=_seen_ms(stays[uuid]),
+            paid_in=tuple((s.segment.start_ms, s.segment.end_ms) for s in stays[uuid]),
         )
         for uuid, members in sorted(found.items())
     )
