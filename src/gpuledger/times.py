@@ -17,6 +17,8 @@ _SECONDS_UP_TO = 100_000_000_000
 _DAYS_WITH_HOURS = 7
 # The least that a figure per month may rest on.
 MONTH_FROM_MS = MS_PER_DAY
+# Readers take turns, and scrapes are lost: who was seen up to this near both ends of a window was there throughout.
+EDGES_MS = MS_PER_HOUR
 _LENGTH = re.compile(r"(\d+(?:\.\d+)?)\s*([wdhms]?)")
 
 
@@ -96,6 +98,14 @@ def too_short_for_a_month(seen_ms: float) -> Unknown | None:
     if seen_ms >= MONTH_FROM_MS:
         return None
     return Unknown(f"seen for {short_duration(seen_ms)} only; a month needs 24 h or more")
+
+
+def lasts_for_a_month(seen_ms: int, window_ms: int) -> bool:
+    """Whether a GPU was there for long enough: `seen_ms` in all, `window_ms` of it in the window that is asked for.
+
+    A GPU that was seen for a day and more counts in a window of a day whose very ends lack its samples.
+    """
+    return min(seen_ms, window_ms + EDGES_MS) >= MONTH_FROM_MS
 
 
 def short_duration(length_ms: float) -> str:

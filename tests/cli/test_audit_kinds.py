@@ -217,3 +217,32 @@ def test_a_gpu_with_faults_is_not_shared_and_one_load_is_not_shared_with_itself(
     assert SHARING & ids(audit(*pods(2)))
     for gpus in (pods(1), pods(2, broken=True), pods(2, pod="jupyter-0")):
         assert not SHARING & ids(audit(*gpus))
+
+
+def test_a_job_that_hangs_is_looked_at_first(audit):
+    """Five hours of training, then a kernel that only waits, at next to idle power, for seven."""
+
+    def does(at: int) -> Row:
+        trains = counted(engine=0.98, sm=0.9, tensor=0.45, fp32=0.03, fp64=0.0, fp16=0.0, dram=0.4)
+        waits = counted(engine=1.0, sm=0.05, tensor=0.0, fp32=0.0, fp64=0.0, fp16=0.0, dram=0.0)
+        return trains if at < 300 else waits | {"DCGM_FI_DEV_POWER_USAGE": 75, "DCGM_FI_DEV_GPU_UTIL": 100}
+
+    made = audit(samples(720, 2, does, namespace="pretrain", pod="llm-0"))
+    (only,) = made["recommendations"]
+    assert only["id"] == "profile"
+    assert "the board draws next to nothing for 58 % of the working time" in only["why"]
+
+
+@pytest.mark.parametrize(("part_load", "expected"), [(25, False), (115, True)])
+def test_phases_at_part_load_are_no_wait_for_input(audit, part_load, expected):
+    """Of 115 min of a training job so many at a third of the GPU: tests of a job that else is full, or all of it."""
+
+    def does(at: int) -> Row:
+        full = counted(engine=0.97, sm=0.88, tensor=0.5, fp32=0.03, fp64=0.0, fp16=0.0, dram=0.4)
+        part = counted(engine=0.35, sm=0.31, tensor=0.12, fp32=0.02, fp64=0.0, fp16=0.0, dram=0.15)
+        part |= {"DCGM_FI_DEV_GPU_UTIL": 35, "DCGM_FI_DEV_POWER_USAGE": 190}
+        return full if at % 115 < 115 - part_load else part
+
+    found = ids(audit(samples(690, 1, does, namespace="research", pod="train-lm-0")))
+    assert ("num-workers" in found) == expected
+    assert "profile" in found or expected

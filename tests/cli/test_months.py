@@ -186,3 +186,39 @@ def test_what_a_bill_saves_per_month_needs_a_day(cli, dcgm_csv, minutes, known):
     told = cli("prices", "paid", "--inventory", "paid.csv", "--json").json()
     assert told["prices"][0]["difference_pct"] is not None
     assert (told["saved_usd_per_month"] is not None) == known
+
+
+def test_a_last_day_has_a_month_for_every_gpu_that_was_there_for_days(cli, dcgm_csv):
+    """Readers take turns: of two GPUs of three days one ends 20 min before the window does. Another is new."""
+    days = 3 * DAY_MIN
+    whole, early = (dcgm_csv(f"{n}.csv", gpus=1, minutes=days - left, uuid=n) for n, left in (("a", 1), ("b", 21)))
+    new = dcgm_csv("c.csv", gpus=1, minutes=23 * 60 + 39, uuid="c")
+    later = new.read_text("utf-8").replace("2026-01-21", "2026-01-23").replace("2026-01-20", "2026-01-22")
+    new.write_text(later, encoding="utf-8")
+    assert cli("import", whole, early, new).code == 0
+    told = cli("audit", "--last", "1d", "--price", "2", "--json").json()
+    assert told["monthly_usd"] == str(2 * 2 * 720)
+    assert told["projection_basis"]["left_out"] == ["c-0"]
+    back = cli("plan", "migrate", "--lake", "gpuledger-data", "--last", "1d", "--price", "2", "--json").json()
+    assert Decimal(back["month_now_usd"]) == 2 * 2 * 720
+
+
+def test_gpus_that_take_turns_cost_per_hour_what_was_paid(cli, dcgm_csv):
+    """Three GPUs at $4, each for six hours of another day."""
+    for day, name in ((20, "a"), (21, "b"), (22, "c")):
+        file = dcgm_csv(f"{name}.csv", gpus=1, minutes=6 * 60 - 1, uuid=name)
+        file.write_text(file.read_text("utf-8").replace("2026-01-20", f"2026-01-{day}"), encoding="utf-8")
+        assert cli("import", file).code == 0
+    told = cli("audit", "--price", "4", "--json").json()
+    assert told["monthly_usd"] is None
+    assert float(told["hourly_usd"]) == 4
+    assert told["headline"][0].startswith("$72.00 in 2 d 6 h for 3 GPUs ($4.00 per hour), ")
+
+
+def test_targets_are_worth_a_month_of_gpus_seen_for_a_day_only(cli, dcgm_csv):
+    long = dcgm_csv("a.csv", gpus=1, minutes=2 * DAY_MIN, uuid="a")
+    assert cli("import", long, dcgm_csv("b.csv", gpus=9, minutes=59, uuid="b")).code == 0
+    (first, *_) = cli("analyze", "--json").json()["roi"]
+    assert first["gpu_hours_per_month"] == pytest.approx(720 * first["equivalent_gpus"] / 10)
+    (priced, *_) = cli("audit", "--price", "4", "--json").json()["roi_priced"]
+    assert float(priced["usd_per_month"]) == pytest.approx(4 * first["gpu_hours_per_month"], abs=0.01)

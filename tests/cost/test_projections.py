@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
 
@@ -86,6 +87,8 @@ def test_gpus_seen_for_less_than_a_day_are_named_and_left_out() -> None:
     )
     nobody = projected(60, *brief)
     assert nobody.hourly_usd == 9 * 3  # what they cost together while they were paid for
+    turns = [replace(b, paid_in=((n * MS_PER_HOUR, (n + 1) * MS_PER_HOUR),)) for n, b in enumerate(brief)]
+    assert projected(60, *turns).hourly_usd == 3
     assert isinstance(nobody.monthly_usd, Unknown)
 
 

@@ -114,7 +114,10 @@ class LongIdle:
 
 @dataclass(frozen=True)
 class Case:
-    """One owner's GPUs of one model whose work is of one class. `own_pods`: whether each GPU has pods of its own."""
+    """One owner's GPUs of one model whose work is of one class. `own_pods`: whether each GPU has pods of its own.
+
+    `spun_ratio`: the share of the working time in which a kernel was there and the board drew next to nothing.
+    """
 
     namespace: str | None
     workload: str | None
@@ -139,6 +142,7 @@ class Case:
     memory_known: bool = True
     health: Health = Health()
     busy_ratio: float = 0.0
+    spun_ratio: float = 0.0
     precision: str | None = None
     tensor_kind: str | None = None
     purpose: Purpose | None = None

@@ -206,6 +206,7 @@ def _case(one: _Gathered, signals: Signals, judged: Behaviour, usd_per_kwh: Deci
         idle_held_ratio=total["idle_held_ms"] / observed,
         memory_known=not total["idle_unknown_ms"],
         busy_ratio=min(1.0, total["busy_ppm_ms"] / PPM / observed),
+        spun_ratio=one.at_work["spun_ms"] / (one.at_work["observed_ms"] or 1),
         precision=one.precision,
         tensor_kind=_tensor_kind(one.at_work),
         sliced=any(s.gpu_instance_id for s in members),

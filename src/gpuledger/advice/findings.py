@@ -13,7 +13,7 @@ from decimal import Decimal
 from gpuledger.advice.case import Case
 from gpuledger.advice.limits import Limits
 from gpuledger.advice.rule import ACTIVE, RULES, Gain, Range, Reason, Rule, Snippet, with_rule_limits
-from gpuledger.advice.signs import clocks_held, trains
+from gpuledger.advice.signs import clocks_held, spins, trains
 from gpuledger.cost.savings import ACTS_ON, MAYBE, Lever
 from gpuledger.efficiency.counted import in_scope
 from gpuledger.lake.counted import CountedRun
@@ -52,7 +52,8 @@ def find(rule: Rule, case: Case, limits: Limits) -> Finding | None:
     reason = measured_reason(rule, case)
     if reason is None:
         reason = rule.when(case, limits)
-        if reason is None or not _fits_the_job(rule, reason, case, limits):
+        # What stands still is looked at first: neither its kernels nor its price are to be read from that time.
+        if reason is None or (rule.lever and spins(case, limits)) or not _fits_the_job(rule, reason, case, limits):
             return None
     gain = rule.gain.variants[reason.variant] if reason.variant else rule.gain
     if reason.source:

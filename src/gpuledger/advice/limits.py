@@ -106,6 +106,7 @@ class Power(_Section, frozen=True, kw_only=True):
 
     near_limit_from_ratio: Ratio
     capped_from_ratio: Ratio
+    spinning_from_ratio: Ratio
 
 
 class Unrated(_Section, frozen=True, kw_only=True):

@@ -241,7 +241,7 @@ def _priced(cost: CostStatement, gpus: str) -> str:
     """Which GPUs the dollars are of: all, or as many as have a price."""
     without = sum(row.gpus for row in cost.unpriced)
     if not without:
-        brief = len(cost.months.left_out)
+        brief = len(cost.months.left_out) if cost.months.times else 0  # where none is left, nothing is per month
         return f"{cost.gpus - brief:,} of {gpus}" if brief else gpus
     return f"{max(cost.gpus - without, 0):,} of {gpus}, the price of {without:,} unknown"
 

@@ -78,6 +78,11 @@ def clocks_held(case: Case, limits: Limits) -> bool:
     return faults_first(case, limits) or case.demand.capped_ratio >= limits.power.capped_from_ratio
 
 
+def spins(case: Case, limits: Limits) -> bool:
+    """Whether kernels stand still for much of the working time, as where one of several processes has died."""
+    return case.klass == "spinning" or case.spun_ratio >= limits.power.spinning_from_ratio
+
+
 def of_long(gain: Gain, case: Case, hours: float) -> Range:
     """What a change gives back of some hours of long stretches without work, rather than of all pauses."""
     resting = (case.idle_held_ratio if "idle_held" in gain.of else case.idle_ratio) * case.observed_h
@@ -96,10 +101,19 @@ def waits_for_input(case: Case, limits: Limits) -> str | None:
         maybe = "; if it trains, rather than serves" if case.purpose == "inference" else ""
         # With the links full it is other GPUs that are waited for.
         lost = f"{pct(case.share('underused'))} of what is paid is lost there"
-        if waits_for_gpus(case, limits) or _may_wait(case, limits):
+        if waits_for_gpus(case, limits) or _may_wait(case, limits) or _in_phases(case, limits):
             return None
         return f"{busy}; the GPU waits in between: {lost}{maybe}"
     return None
+
+
+def _in_phases(case: Case, limits: Limits) -> bool:
+    """Whether it is full for most of the time and at part load for some, hardly ever empty: phases, such as tests."""
+    full, quiet, engine = case.phase("compute_bound"), case.phase("idle"), case.signals.engine_ratio
+    if full is None or quiet is None or engine is None:
+        return False
+    # With waits within the samples utilization is full where the engine is not.
+    return limits.phases.dominant_from_ratio <= full <= engine and quiet < limits.idle.active_from_ratio
 
 
 def _may_wait(case: Case, limits: Limits) -> bool:

@@ -50,11 +50,15 @@ _WORK = (
 )  # fmt: skip
 _MADE = (
     "all_ms", "resting_ms", "done_high", "work_ms", "unseen_ms", "capped_ms", "capped_mw_ms", "rfu_ms", "rfu_ratio_ms",
-    "seen_ms",
+    "seen_ms", "spun_ms",
 )  # fmt: skip
 SUMS = tuple(dict.fromkeys((*_ALL, *_WORK, *_MADE)))
 MOST = ("limit_mw", "card_bytes", "fb_max_bytes", "slice_ppm")
 _NUMBERS = tuple(n for n in dict.fromkeys((*_ALL, *_WORK, *ACTIVITY, *CONDITIONS)) if n not in _MADE)
+
+# Work that may be none: a kernel that only waits keeps the engine, and draws next to nothing (physics/behaviors.toml).
+_MAY_SPIN = (State.LIGHT, State.LIGHT_UNSEEN, State.PLAIN)
+SPINS_FROM_RATIO, SPINS_BELOW_RATIO = 0.85, 0.15
 
 Key = tuple[str, str | None, str | None, str | None]
 
@@ -112,6 +116,12 @@ def read_pods(lake: Lake, scope: Scope) -> dict[Key, Pods]:
     return {key: Pods(frozenset(names), frozenset(words)) for key, (names, words) in found.items()}
 
 
+def _models(books: Books) -> list[Gpu | None]:
+    """The GPUs of the model names of some books; the last is no name, which would look through the whole catalog."""
+    found = [find_gpu(text) if text else None for text in books.names["gpu_model"].texts]
+    return [*(gpu if isinstance(gpu, Gpu) else None for gpu in found), None]
+
+
 class StretchReader:
     """Judges the rows of a day and adds up days of one class."""
 
@@ -139,6 +149,7 @@ class StretchReader:
 
     def _day(self, books: Books, rows: Rows) -> None:
         if len(rows["hour_ms"]):
+            rows["spun_ms"] = self._spun(books, rows)
             self._add_work(rows)
             keys, sums = self._by_owner(rows)
             self._sums.add([*keys, self._judge(books, keys, sums)], sums)
@@ -173,6 +184,24 @@ class StretchReader:
         # The idle part of an older line that works too is in its sums.
         rows["observed_ms"] = rows["observed_ms"] - np.where(old & ~resting, no_work, 0)
 
+    def _spun(self, books: Books, rows: Rows) -> np.ndarray:
+        """The time in which a kernel was there and the board drew hardly more than when idle: it waits or hangs."""
+        spun = np.isin(rows["state"], _MAY_SPIN) & (rows["pif_ms"] > 0)
+        if not spun.any():
+            return np.zeros(len(spun), dtype=np.int64)
+        facts = GpuFacts.of(_models(books), rows["gpu_model"])
+        idle_mw = facts.idle_w * 1e3
+        limit_mw = np.where(rows["limit_mw"] > 0, rows["limit_mw"], facts.board_w * 1e3)
+        by_engine = rows["engine_ms"] > 0
+        busy, known = (
+            np.where(by_engine, rows[f"engine_{of}"], rows[f"util_{of}"]).astype(np.float64) for of in ("ppm_ms", "ms")
+        )
+        drawn_mw = rows["pif_uj"] / np.maximum(rows["pif_ms"], 1)
+        # Without a known idle power or limit nothing is shown: a comparison with NaN is false.
+        spun &= (busy >= SPINS_FROM_RATIO * PPM * known) & (known > 0)
+        spun &= drawn_mw - idle_mw < SPINS_BELOW_RATIO * (limit_mw - idle_mw)
+        return np.where(spun, rows["observed_ms"], 0)
+
     def _by_owner(self, rows: Rows) -> tuple[list[np.ndarray], dict[str, np.ndarray]]:
         """States of one owner, device and day made one."""
         most = {name: np.nan_to_num(rows[name].astype(np.float64), nan=-1.0) for name in MOST}
@@ -182,10 +211,8 @@ class StretchReader:
     def _judge(self, books: Books, keys: list[np.ndarray], sums: dict[str, np.ndarray]) -> np.ndarray:
         """The class of each row; one that hardly works is idle, whatever the little work in it looks like."""
         model = keys[KEYS.index("gpu_model")]
-        texts = [*books.names["gpu_model"].texts, None]
-        gpus = [g if isinstance(g := find_gpu(t), Gpu) else None for t in (t or "" for t in texts)]
         known = dict(sums) | {name: np.where(sums[name] < 0, np.nan, sums[name]) for name in MOST}
-        signals = signal_rows(known, GpuFacts.of(gpus, model), self._rules.idle)
+        signals = signal_rows(known, GpuFacts.of(_models(books), model), self._rules.idle)
         bins = np.stack([sums[h] for h in HISTOGRAM], axis=1).astype(np.float64)
         total = bins.sum(1, keepdims=True)
         shares = np.divide(bins, total, out=np.full(bins.shape, np.nan), where=total > 0)

@@ -261,12 +261,12 @@ def _and(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def rfu_power(stretches: Sequence[Stretch]) -> tuple[int, float | Unknown]:
+def rfu_power(stretches: Sequence[Stretch]) -> tuple[set[str], float | Unknown]:
     """The boards whose power is known, and their RFU (realized FLOPS utilization) by power in percent."""
     worked = sum(s.sums["rfu_ratio_ms"] for s in stretches) / PPM
     known_ms = sum(s.sums["rfu_ms"] for s in stretches)
     boards = {s.gpu_uuid for s in stretches if s.sums["rfu_ms"]}
-    return len(boards), 100 * worked / known_ms if known_ms else Unknown("no power with a known power limit")
+    return boards, 100 * worked / known_ms if known_ms else Unknown("no power with a known power limit")
 
 
 def mean_price(cost: CostStatement) -> Decimal | Unknown:
@@ -282,10 +282,11 @@ def mean_price(cost: CostStatement) -> Decimal | Unknown:
 
 def roi_priced(stretches: Sequence[Stretch], cost: CostStatement, targets: Targets) -> tuple[RoiPriced, ...]:
     """Each target above the current RFU, with dollars per month: GPU-hours x the mean price."""
-    gpus, rfu_pct = rfu_power(stretches)
+    boards, rfu_pct = rfu_power(stretches)
+    lasting = len(boards & cost.months.times.keys())
     price = mean_price(cost)
     rows = []
-    for row in roi(gpus, rfu_pct, targets.roi_rfu_ratios, cost.end_ms - cost.start_ms):
+    for row in roi(len(boards), rfu_pct, targets.roi_rfu_ratios, cost.end_ms - cost.start_ms, lasting):
         hours = row.gpu_hours_per_month
         worth: Decimal | Unknown
         if isinstance(price, Unknown):

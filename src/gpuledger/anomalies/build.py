@@ -28,7 +28,7 @@ from gpuledger.lake.layout import AnyLake, posted_lake
 from gpuledger.ledger.read.books import Books
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.read.window import end_ms
-from gpuledger.times import too_short_for_a_month
+from gpuledger.times import lasts_for_a_month, too_short_for_a_month
 from gpuledger.units import MS_PER_HOUR, Unknown
 
 _NAMING: tuple[SignalName, ...] = ("clock", "work", "heat")
@@ -70,7 +70,9 @@ def _long_enough(made: AnomalyStatement, books: Books) -> AnomalyStatement:
 
     def kept(one: Finding) -> Finding:
         first, last = seen[one.gpu_uuid]
-        short = too_short_for_a_month(min(last, made.end_ms) - max(first, made.start_ms))
+        inside = min(last, made.end_ms) - max(first, made.start_ms)
+        lasts = lasts_for_a_month(last - first, inside)
+        short = too_short_for_a_month(made.end_ms - made.start_ms if lasts else inside)
         if short is None:
             return one
         month, gang = (

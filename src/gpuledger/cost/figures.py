@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from gpuledger.catalog.prices import age_days
 from gpuledger.cost.billing import Asked, Charged
-from gpuledger.cost.charges import NOTHING_PAID, Charge, grouped
+from gpuledger.cost.charges import NOTHING_PAID, Charge, Stay, grouped
 from gpuledger.cost.judged import known_parts
 from gpuledger.cost.money import ZERO, split_whole, usd
 from gpuledger.cost.periods import Comparison, Effect
@@ -240,9 +240,16 @@ def paid_boards(bill: Charged, asked: Asked) -> tuple[PaidBoard, ...]:
             listed=uuid in rows or any(c.device.name in rows for c in members),
             since_ms=_going_on_ms([(s.segment.start_ms, s.segment.end_ms) for s in stays[uuid]], bill.window.end_ms),
             priced=any(c.dollars is not None for c in members),
+            seen_ms=_seen_ms(stays[uuid]),
+            paid_in=tuple((s.segment.start_ms, s.segment.end_ms) for s in stays[uuid]),
         )
         for uuid, members in sorted(found.items())
     )
+
+
+def _seen_ms(stays: Sequence[Stay]) -> int:
+    """From the first to the last sample of a GPU in the whole lake."""
+    return max(s.device.last_ms for s in stays) - min(s.device.first_ms for s in stays) if stays else 0
 
 
 def _going_on_ms(stretches: Iterable[tuple[int, int]], end_ms: int) -> int | None:

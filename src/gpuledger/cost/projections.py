@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any
 
 from gpuledger.cost.money import usd
-from gpuledger.times import MONTH_FROM_MS, too_short_for_a_month
+from gpuledger.times import lasts_for_a_month, too_short_for_a_month
 from gpuledger.units import MS_PER_HOUR, Unknown, count, some, utc
 
 HOURS_PER_DAY = 24
@@ -35,7 +35,8 @@ class PaidBoard:
     """What was paid for one GPU in the window, for how long, and for how much of that it was not seen.
 
     `listed`: an inventory says when it is paid for. `since_ms`: how long the inventory has been paying for it, without
-    a gap, up to the end of the window; None where it does not. `priced`: whether its price is known.
+    a gap, up to the end of the window; None where it does not. `priced`: whether its price is known. `seen_ms`: from
+    its first to its last sample, in the window and outside it. `paid_in`: when it was paid for, from and until.
     """
 
     gpu_uuid: str
@@ -46,12 +47,14 @@ class PaidBoard:
     listed: bool
     since_ms: int | None = None
     priced: bool = True
+    seen_ms: int = 0
+    paid_in: tuple[tuple[int, int], ...] = ()
 
     def stands_for_ms(self, window_ms: int) -> int:
         """The time that its dollars of the window are paid for; 0 where it was seen too briefly to tell."""
         if self.listed:
             return self.since_ms or window_ms
-        return self.paid_ms if self.paid_ms >= MONTH_FROM_MS else 0
+        return self.paid_ms if lasts_for_a_month(max(self.seen_ms, self.paid_ms), self.paid_ms) else 0
 
 
 @dataclass(frozen=True)
@@ -151,7 +154,8 @@ class ProjectionBasis:
 class Projection:
     """The same spending over longer times. A month is 30 days, a year 365; each is to the cent.
 
-    `hourly_usd` is what the GPUs cost together while they are paid for, also where nothing can be given per month.
+    `hourly_usd` is what the GPUs cost together while they are paid for, also where nothing can be given per month;
+    where they took turns, the mean of the time in which any of them was paid for.
     """
 
     hourly_usd: Decimal
@@ -168,7 +172,9 @@ def project(window_ms: int, as_of_ms: int, boards: Sequence[PaidBoard], months: 
     boards = [b for b in boards if b.priced]
     month = months.total((b.gpu_uuid, b.usd) for b in boards)
     if isinstance(month, Unknown):
-        lasting = [(b.usd, b.stands_for_ms(window_ms) or b.paid_ms) for b in boards]
+        # GPUs that come and go within a longer window take turns: all at once would cost more than was ever paid.
+        together_ms = _covered_ms(s for b in boards for s in b.paid_in) if months.why is None else 0
+        lasting = [(b.usd, together_ms or b.stands_for_ms(window_ms) or b.paid_ms) for b in boards]
         hourly = usd(sum((Fraction(paid) * MS_PER_HOUR / ms for paid, ms in lasting if ms), Fraction(0)))
         return Projection(hourly, month, month, month, _basis(boards, window_ms, hourly, month))
     hourly = usd(month / MONTH_H)
@@ -180,6 +186,15 @@ def project(window_ms: int, as_of_ms: int, boards: Sequence[PaidBoard], months: 
         quarter=next_quarter(hourly, as_of_ms),
         projection_basis=_basis(counted, window_ms, hourly, None, months),
     )
+
+
+def _covered_ms(stretches: Iterable[tuple[int, int]]) -> int:
+    """The time that some stretches cover together."""
+    covered, reached = 0, None
+    for start, end in sorted(stretches):
+        covered += max(0, end - (start if reached is None else max(start, reached)))
+        reached = end if reached is None else max(reached, end)
+    return covered
 
 
 def _sparse(window_ms: int, boards: Sequence[PaidBoard]) -> bool:

@@ -39,6 +39,7 @@ from gpuledger.ledger.read.scope import ACHIEVABLE_SOURCES, Scope, check_source
 from gpuledger.ledger.store import PostedDay
 from gpuledger.physics.calibration import Calibration
 from gpuledger.settings import changed
+from gpuledger.times import EDGES_MS, MONTH_FROM_MS
 from gpuledger.units import Range, Unknown, count, utc_day
 
 
@@ -89,7 +90,7 @@ def _stated(
     unknown = capacities.achievable.unknown
     why = unknown[min(unknown)].why if unknown else "no PIF"
     hours = hour_rows(sums, accounts.models, why)
-    means, posted = whole.means[0], _posted_days(books, scope)
+    means, posted, powered = whole.means[0], _posted_days(books, scope), _boards_with_pif(capacities, devices)
     start_ms, end_ms = int(accounts.first_ms.min()), int(accounts.last_ms.max())
     other = [d.day for d in posted if not posted_by(d.rules, limits)]
     folded = [d.day for d in posted if d.folded]
@@ -113,7 +114,11 @@ def _stated(
         by=by,
         by_owner=() if by is None else owner_rows(accounts, by, team_of),
         roi=roi(
-            _gpus_with_pif(capacities, devices), means.rfu_power_pct, limits.targets.roi_rfu_ratios, end_ms - start_ms
+            len(powered),
+            means.rfu_power_pct,
+            limits.targets.roi_rfu_ratios,
+            end_ms - start_ms,
+            len(powered & _lasting(accounts, cut=scope.since_ms is not None)),
         ),
         findings=(),
         assumptions=(
@@ -130,9 +135,18 @@ def _distinct(accounts: Accounts, label: str) -> int:
     return len({text for text in accounts.labels[label] if text is not None})
 
 
-def _gpus_with_pif(capacities: Capacities, devices: Groups) -> int:
+def _boards_with_pif(capacities: Capacities, devices: Groups) -> set[int]:
     """The boards whose RFU by power is known: what it is scaled over."""
-    return len({b for b, p in zip(capacities.board.tolist(), devices.pif, strict=True) if not isinstance(p, Unknown)})
+    return {b for b, p in zip(capacities.board.tolist(), devices.pif, strict=True) if not isinstance(p, Unknown)}
+
+
+def _lasting(accounts: Accounts, *, cut: bool) -> set[int]:
+    """The boards that were seen for long enough to say something of a month; `cut`: the window has a beginning."""
+    boards = int(accounts.board.max()) + 1
+    first, last = np.full(boards, np.iinfo(np.int64).max), np.zeros(boards, dtype=np.int64)
+    np.minimum.at(first, accounts.board, accounts.first_ms)
+    np.maximum.at(last, accounts.board, accounts.last_ms)
+    return set(np.flatnonzero(last - first >= MONTH_FROM_MS - EDGES_MS * cut).tolist())
 
 
 def _posted_days(books: Books, scope: Scope) -> list[PostedDay]:

@@ -218,20 +218,27 @@ HOURS_PER_DAY = 24
 DAYS_PER_MONTH = 30
 
 
-def roi(gpus: int, rfu_pct: Figure, target_ratios: Sequence[float], window_ms: int) -> tuple[RoiRow, ...]:
+BRIEFLY_SEEN = Unknown("its GPUs were seen for less than 24 h; a month needs 24 h or more")
+
+
+def roi(
+    gpus: int, rfu_pct: Figure, target_ratios: Sequence[float], window_ms: int, lasting: int | None = None
+) -> tuple[RoiRow, ...]:
     """Each target above the current RFU: N x (target / current - 1) more GPUs' worth of the same work.
 
-    Empty where the current RFU is unknown or zero: nothing can be scaled from it. Per month only from a day on.
+    Empty where the current RFU is unknown or zero: nothing can be scaled from it. Per month only from a day on, and
+    over the GPUs that were seen for that long: `lasting` of them, else all.
     """
-    short = too_short_for_a_month(window_ms)
+    counted, short = gpus if lasting is None else lasting, too_short_for_a_month(window_ms)
+    short = BRIEFLY_SEEN if short is None and not counted else short
     if isinstance(rfu_pct, Unknown) or rfu_pct <= 0:
         return ()
     rows = []
     for target_pct in sorted({round(100 * t, 9) for t in target_ratios}):
         if target_pct > rfu_pct:
-            more = gpus * (target_pct / rfu_pct - 1)
-            per_day = more * HOURS_PER_DAY
-            rows.append(RoiRow(target_pct, more, per_day, per_day * DAYS_PER_MONTH if short is None else short))
+            more, month_h = target_pct / rfu_pct - 1, HOURS_PER_DAY * DAYS_PER_MONTH
+            month = counted * more * month_h if short is None else short
+            rows.append(RoiRow(target_pct, gpus * more, gpus * more * HOURS_PER_DAY, month))
     return tuple(rows)
 
 

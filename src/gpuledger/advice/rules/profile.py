@@ -1,7 +1,7 @@
 """Which question can only a profile of the kernels answer?"""
 
-from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, bash, python
-from gpuledger.advice.signs import trains, waits_for_input
+from gpuledger.advice.rule import Case, Effort, Gain, Limits, Reason, advise, bash, pct, python
+from gpuledger.advice.signs import spins, trains, waits_for_input
 
 # Classes whose cause lies within the kernels or between them, where means over seconds do not reach.
 _ASK = ("spinning", "launch-bound", "sync-bound", "steady-partial", "memory-bound")
@@ -37,9 +37,11 @@ def when(case: Case, limits: Limits) -> Reason | None:
     """A class whose cause lies within the kernels, or one that was judged without counters."""
     waits = case.klass == "starved" and not (trains(case, limits) and waits_for_input(case, limits))
     unseen = case.works and not case.by_counters
-    if not (case.klass in _ASK or waits or unseen):
+    if not (case.klass in _ASK or waits or unseen or spins(case, limits)):
         return None
     shown = "; ".join(case.evidence[:3])
+    if case.klass != "spinning" and spins(case, limits):
+        shown = f"a kernel is there and the board draws next to nothing for {pct(case.spun_ratio)} of the working time"
     change = None if trains(case, limits) else TIMELINE
     why = f"{case.klass}: {shown}. Which kernels, and what is between them, only a profile shows"
     return Reason(why, change=change)
