@@ -290,7 +290,7 @@ def test_a_table_that_cannot_be_read_is_refused_in_words(tmp_path, text, words):
 def test_a_file_that_is_not_there_or_not_text_is_refused(tmp_path):
     with pytest.raises(FileFault, match="no such file"):
         read_demand(tmp_path / "none.csv")
-    (tmp_path / "b.csv").write_bytes(b"\xff\xfe\x00\x81")
+    (tmp_path / "b.csv").write_bytes(b"\x80\xfe\x00\x81")
     with pytest.raises(FileFault, match="not a CSV"):
         read_demand(tmp_path / "b.csv")
     with pytest.raises(FileFault, match="did you mean cluster"):
