@@ -17,7 +17,7 @@ import weakref
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 from gpuledger.answers import Answer, Rows
 from gpuledger.arguments import takes
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from gpuledger.anomalies.statement import AnomalyStatement
     from gpuledger.catalog.thresholds import Thresholds
     from gpuledger.cost.month_budget import MonthBudget
-    from gpuledger.efficiency.snapshot import Snapshot
     from gpuledger.efficiency.statement import EfficiencyStatement
     from gpuledger.lake.layout import Lake
     from gpuledger.plan.move.statement import LakePlan
@@ -57,7 +56,7 @@ class OpenLake(Intake):
         thresholds: File | None = None,
         by: str | None = None,
         **window: Unpack[Window],
-    ) -> Answer[EfficiencyStatement | Snapshot]:
+    ) -> Answer[EfficiencyStatement]:
         """The efficiency statement: what the hardware did, and what improving it is worth.
 
         Where every GPU has a single sample: a snapshot, with readings and states at that instant.
@@ -78,7 +77,8 @@ class OpenLake(Intake):
             by=by,
             team_of=(set_teams() or Config()).set_team,
         )
-        return Answer(made) if isinstance(made, Snapshot) else Answer(made, limits=limits)
+        answer = Answer(made) if isinstance(made, Snapshot) else Answer(made, limits=limits)
+        return cast("Answer[EfficiencyStatement]", answer)  # typed for what nearly every lake holds
 
     @takes(
         Window, inventory="files", instance="word", region="word", teams="file", limits="file", previous="flag",
@@ -99,7 +99,7 @@ class OpenLake(Intake):
         previous: bool = False,
         by: str | None = None,
         **window: Unpack[Window],
-    ) -> Answer[AuditStatement | Snapshot]:
+    ) -> Answer[AuditStatement]:
         """The cost audit: what it cost, what of it was wasted, what to change first.
 
         `prices`, or `price`: dollars per GPU-hour, for all GPUs or by name; without it those of the inventory, of the
@@ -114,7 +114,8 @@ class OpenLake(Intake):
             price=price, prices=prices, inventory=inventory, instance=instance, region=region, teams=teams,
             limits=limits, usd_per_kwh=usd_per_kwh, previous=previous, by=by,
         )  # fmt: skip
-        return Answer(audit_or_snapshot(self.lake, scope_of(self.lake, **window), terms))
+        answer = Answer(audit_or_snapshot(self.lake, scope_of(self.lake, **window), terms))
+        return cast("Answer[AuditStatement]", answer)
 
     @takes(Window, inventory="files")
     @on_its_engine
