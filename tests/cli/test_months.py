@@ -57,8 +57,8 @@ def per_month(told: object, path: str = "") -> list[tuple[str, object]]:
 def test_no_answer_of_twenty_minutes_has_a_month(cli, short, command):
     price = () if command == ("analyze",) else ("--price", "4")
     told = cli(*command, *price, "--json").json()
-    assert [one for one in per_month(told) if one[1] != "0"] == []  # nothing is paid for no GPU
-    if command[0] != "analyze" and command[:2] not in (("ask", "energy"), ("ask", "give-back")):
+    assert per_month(told) == []
+    if command[0] != "analyze" and command != ("ask", "energy"):
         assert SHORT in {n["why"] for n in told["not_known"]}
     for text in (cli(*command, *price).out, cli(*command, *price, "--full").out):
         assert "$" not in text.split("per month")[0][-30:] or "per month" not in text
@@ -83,6 +83,12 @@ def test_the_audit_of_twenty_minutes_speaks_of_these(cli, short):
     saved = Decimal(told["paid_usd"]) * Decimal(str(told["savings"]["combined_pct"])) / 100
     assert f"about ${saved:,.2f} of it (" in money
     assert " in this window, likely $" in " ".join(cli("audit", "--price", "4").out.split())
+
+
+def test_where_no_change_was_found_there_is_no_zero_per_month(cli, dcgm_csv):
+    told = cli("audit", dcgm_csv("b.csv", gpus=1, minutes=19, **IDLE), "--price", "4", "--json").json()
+    assert told["savings"]["combined_pct"] == 0
+    assert (told["savings"]["combined_month"], told["savings"]["with_rate_month"]) == (None, None)
 
 
 def test_the_file_alone_answers_alike(cli, dcgm_csv):
@@ -176,7 +182,7 @@ def test_python_answers_alike(cli, short):
     assert made.savings.combined_month == made.savings.combined_quarter == Unknown(SHORT)
     assert all(r.saving for r in made.recommendations if r.lever)
     answer = gpuledger.open("gpuledger-data").give_back(price=4)
-    assert (answer.found, answer.usd_per_month) == (0, 0)  # nothing is given back after 20 minutes
+    assert (answer.found, answer.usd_per_month) == (0, Unknown(SHORT))  # nothing is given back after 20 minutes
 
 
 @pytest.mark.parametrize(("minutes", "known"), [(19, False), (DAY_MIN, True)])

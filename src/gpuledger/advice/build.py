@@ -50,7 +50,8 @@ def audit_statement(
     usd_per_kwh = None if per_kwh is None else Decimal(str(per_kwh))
     made = make_cases(stretches, bill, stock, limits, usd_per_kwh, read_pods(books, wanted))
     cases = with_measured(_with_hours(books, wanted, made, limits, cost.end_ms), read_counted(books), wanted)
-    scale = Scale(cost.paid_usd, cost.times.paid_ms, months_by_case(cases, made.case_of, bill.charges, cost.months))
+    months = months_by_case(cases, made.case_of, bill.charges, cost.months)
+    scale = Scale(cost.paid_usd, cost.times.paid_ms, months, cost.months.why)
     return _advised(cost, cases, scale, limits, roi_priced(stretches, cost, rules.targets), rules.origin)
 
 

@@ -142,9 +142,9 @@ def _answer(
         gpus=len(boards),
         asked=n,
         found=len(rows),
-        idle_usd_per_month=_sum(r.idle_usd_per_month for r in first),
-        usd_per_month=_sum(r.usd_per_month for r in first),
-        all_idle_usd_per_month=_sum(r.idle_usd_per_month for r in rows),
+        idle_usd_per_month=_monthly((r.idle_usd_per_month for r in first), window),
+        usd_per_month=_monthly((r.usd_per_month for r in first), window),
+        all_idle_usd_per_month=_monthly((r.idle_usd_per_month for r in rows), window),
         idle_usd=_sum(r.idle_usd for r in first),
         give_back=first,
         in_use=_left(in_use, cases, window),
@@ -305,8 +305,13 @@ def _sum(amounts: Iterable[Decimal | Unknown]) -> Decimal | Unknown:
     return sum(known, ZERO) if known or not given else given[0]
 
 
+def _monthly(amounts: Iterable[Decimal | Unknown], window: _Window) -> Decimal | Unknown:
+    """The sum of amounts per month; the reason where the window is too short for any, of no GPU too."""
+    return _sum(amounts) if window.months.why is None else window.months.why
+
+
 def _left(uuids: Sequence[str], cases: Mapping[str, tuple[Case, list[Finding]]], window: _Window) -> Left:
-    return Left(len(uuids), _sum(_idle_usd(cases[u][0], u, window) for u in uuids))
+    return Left(len(uuids), _monthly((_idle_usd(cases[u][0], u, window) for u in uuids), window))
 
 
 def _assumptions(cost: CostStatement, window: _Window) -> Iterator[str]:

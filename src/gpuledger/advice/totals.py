@@ -42,13 +42,16 @@ class Scale:
     """What percentages are of, and how a case's figures of the window become those of a month.
 
     `paid` are the dollars of the window; without a price it is the paid time. `months`: by the key of a case, how many
-    times its time fits into a month, each of its GPUs counted by itself.
+    times its time fits into a month, each of its GPUs counted by itself. `no_month`: why nothing is given per month.
     """
 
-    def __init__(self, paid: Decimal | Unknown, paid_ms: int, months: Mapping[CaseKey, Fraction | Unknown]) -> None:
+    def __init__(
+        self, paid: Decimal | Unknown, paid_ms: int, months: Mapping[CaseKey, Fraction | Unknown],
+        no_month: Unknown | None = None,
+    ) -> None:  # fmt: skip
         self.priced = not isinstance(paid, Unknown)
         self.whole = Fraction(paid) if not isinstance(paid, Unknown) else Fraction(paid_ms)
-        self._months = months
+        self._months, self.no_month = months, no_month
 
     def month(self, case: Case) -> Fraction | Unknown:
         """The factor of a case from its window to a month."""
@@ -212,6 +215,8 @@ def _over(part: Fraction, whole: Fraction) -> Decimal:
 
 def _month(used: Sequence[Combined], figure: str, scale: Scale) -> MonthlyUsd | Unknown:
     """A saving per month over the cases that can be carried that far; the reason where none can."""
+    if scale.no_month is not None:  # also where no change was found: that is no $0 per month
+        return scale.no_month
     months = [(c, scale.month(c.case)) for c in used]
     known = [(c, month) for c, month in months if not isinstance(month, Unknown)]
     if months and not known:
