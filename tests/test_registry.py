@@ -118,7 +118,7 @@ LINES_SOURCE = """
     import json
     import pyarrow as pa
     from gpuledger.telemetry.mapping import Mapping, TimeRule, ValueRule
-    from gpuledger.telemetry.sources import SOURCES, Fit, Opened
+    from gpuledger.telemetry.formats import FORMATS, Fit, Opened
 
     MAPPING = Mapping(
         name="lines", title="JSON lines", detect=("t",), required=("time", "gpu_uuid"), time=TimeRule(("t",)),
@@ -195,9 +195,9 @@ def test_the_groups_of_entry_points():
     from gpuledger.advice.rule import RULES
     from gpuledger.devices.device import DEVICES
     from gpuledger.report.charts import CHARTS
-    from gpuledger.telemetry.sources import SOURCES
+    from gpuledger.telemetry.formats import FORMATS
 
-    groups = {registry.group for registry in (SOURCES, RULES, CHARTS, DEVICES)}
+    groups = {registry.group for registry in (FORMATS, RULES, CHARTS, DEVICES)}
     assert groups == {"gpuledger.sources", "gpuledger.rules", "gpuledger.charts", "gpuledger.devices"}
 
 

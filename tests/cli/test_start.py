@@ -15,20 +15,20 @@ NOT_FOR_JSON = (
     "gpuledger.catalog.prices", "gpuledger.cost.build", "gpuledger.cost.statement", "gpuledger.cost.pricing",
     "gpuledger.cost.user_settings", "gpuledger.cost.inventories", "gpuledger.lake.jobs.adding",
     "gpuledger.lake.jobs.reading", "gpuledger.ledger.engine", "gpuledger.ledger.day", "gpuledger.telemetry.series",
-    "gpuledger.telemetry.sources.metric_text", "gpuledger.telemetry.sources.zeus",
-    "gpuledger.telemetry.sources.csv_file", "gpuledger.telemetry.servers", "pyarrow.csv", "pyarrow._s3fs",
+    "gpuledger.telemetry.formats.metric_text", "gpuledger.telemetry.formats.zeus",
+    "gpuledger.telemetry.formats.csv_file", "gpuledger.telemetry.servers", "pyarrow.csv", "pyarrow._s3fs",
     "pyarrow._azurefs", "pyarrow._gcsfs", "numpy._typing", "numpy.ma", "numpy._core._add_newdocs", "zoneinfo",
     "importlib.resources", "http",
 )  # fmt: skip
 NOT_FOR_IMPORT = (
     "altair", "pydoc", "email", "http", "gpuledger.lake.jobs", "gpuledger.ledger.jobs.joining",
-    "gpuledger.telemetry.servers.web", "gpuledger.telemetry.servers.prometheus", "gpuledger.telemetry.sources.csv_file",
+    "gpuledger.telemetry.servers.web", "gpuledger.telemetry.servers.prometheus", "gpuledger.telemetry.formats.csv_file",
     "pyarrow._s3fs", "numpy._typing", "numpy.ma", "zoneinfo",
 )  # fmt: skip
 NOT_FOR_TEXT = tuple(name for name in NOT_FOR_JSON if name not in {"rich", "gpuledger.report"})
 NOT_FOR_A_WORKER = (
     "rich", "click", "pydoc", "importlib.metadata", "gpuledger.cost", "gpuledger.efficiency",
-    "gpuledger.ledger", "gpuledger.report", "gpuledger.telemetry.sources.metric_text",
+    "gpuledger.ledger", "gpuledger.report", "gpuledger.telemetry.formats.metric_text",
 )  # fmt: skip
 SHOW = """
 import json, sys

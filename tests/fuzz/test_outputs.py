@@ -13,7 +13,7 @@ from targets.statements import HOSTILE, Unsafe, _check, made, reported
 
 from gpuledger.live.exposition import family, text_of
 from gpuledger.plain_text import _FORMULA, _NUMBER, csv_cell, csv_text
-from gpuledger.telemetry.sources.metric_text import sample, series_labels
+from gpuledger.telemetry.formats.metric_text import sample, series_labels
 
 hostile = st.one_of(
     st.sampled_from(HOSTILE),

@@ -28,7 +28,7 @@ from gpuledger.ledger.engine import post_lake
 from gpuledger.ledger.read.scope import Scope
 from gpuledger.ledger.straight import post_files
 from gpuledger.telemetry.fleet import FleetSpec
-from gpuledger.telemetry.sources import open_source
+from gpuledger.telemetry.formats import open_source
 from gpuledger.telemetry.synthetic import write_fleet
 
 spans = st.tuples(st.integers(0, 9), st.integers(0, 3), st.integers(1, 1000))

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from gpuledger.native import library
 from gpuledger.native.csv_block import Kind, look, read
 from gpuledger.telemetry import blocks
-from gpuledger.telemetry.sources import csv_file
-from gpuledger.telemetry.sources.csv_file import CsvSource, with_arrow
+from gpuledger.telemetry.formats import csv_file
+from gpuledger.telemetry.formats.csv_file import open_csv, with_arrow
 
 pytestmark = pytest.mark.skipif(library.library() is None, reason="built without a C compiler")
 SEPARATORS = st.sampled_from(",;\t|")
@@ -213,7 +213,7 @@ def test_a_file_comes_out_alike_with_and_without_compiled_code(tmp_path: Path, m
     monkeypatch.setattr(blocks, "BLOCK_BYTES", 1 << 10)
 
     def rows_of() -> tuple[list[dict[str, object]], list[tuple[int, str]], list[pa.Schema]]:
-        opened = CsvSource().open(path)
+        opened = open_csv(path)
         opened.numbers = frozenset(n for n, kind in KINDS.items() if kind is Kind.NUMBERS)
         found = list(opened.batches(list(KINDS), ("time", "uuid")))
         return [row for batch in found for row in batch.to_pylist()], opened.wrong_rows, [b.schema for b in found]

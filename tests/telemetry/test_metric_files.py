@@ -16,7 +16,7 @@ import pytest
 
 import gpuledger
 from gpuledger.errors import FileFault
-from gpuledger.telemetry.sources import SOURCES, Fit, Head
+from gpuledger.telemetry.formats import FORMATS, Fit, Head
 
 FIXTURES = Path(__file__).parent / "fixtures"
 KINDS = {
@@ -60,7 +60,7 @@ def page(file):
 
 @pytest.mark.parametrize("file", OURS, ids=lambda f: f"{f.parent.name}/{f.name}")
 def test_one_kind_claims_each_file(file):
-    fits = {name: source.fits(Head(file, file.read_bytes()[:4096])) for name, source in SOURCES}
+    fits = {name: one.score(Head(file, file.read_bytes()[:4096])).fit for name, one in FORMATS}
     best = max(fits.values())
     assert best is Fit.SURE
     assert [name for name, fit in fits.items() if fit is best] == [KINDS[file.parent.name]]
@@ -359,7 +359,7 @@ def test_a_matrix_of_grafana_is_refused(tmp_path):
 
 def test_a_table_of_dcgm_columns_stays_plain_csv(tmp_path):
     first = b"Time,UUID,DCGM_FI_DEV_GPU_UTIL\n2026-01-20T09:00:00Z,GPU-1,5\n"
-    fits = {name: source.fits(Head(tmp_path / "x.csv", first)) for name, source in SOURCES}
+    fits = {name: one.score(Head(tmp_path / "x.csv", first)).fit for name, one in FORMATS}
     assert [name for name, fit in fits.items() if fit is not Fit.NO] == ["csv"]
 
 

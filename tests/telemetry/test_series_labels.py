@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuledger.telemetry.formats.metric_text import sample, series_labels
 from gpuledger.telemetry.series import Points
 from gpuledger.telemetry.series.exporters import exporters
 from gpuledger.telemetry.series.labels import Naming, Workloads
 from gpuledger.telemetry.series.pivot import pivot
-from gpuledger.telemetry.sources.metric_text import sample, series_labels
 
 DCGM = exporters()["dcgm-exporter"]
 TARGET = {"job": "gpu", "instance": "10.0.0.7:9400", "namespace": "monitoring", "pod": "scraped-x7", "container": "exp"}

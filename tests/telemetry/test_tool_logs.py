@@ -16,9 +16,8 @@ import gpuledger
 from gpuledger.cli.app import run
 from gpuledger.errors import FileFault, NotSaid
 from gpuledger.telemetry.explain import explain
+from gpuledger.telemetry.formats import FORMATS, Fit, head_of, recognize
 from gpuledger.telemetry.mapping import given
-from gpuledger.telemetry.sources import SOURCES, Fit, best_fit, kind_of
-from gpuledger.telemetry.sources import _head as head_of
 
 FIXTURES = Path(__file__).parent / "fixtures"
 MIB = 1 << 20
@@ -60,10 +59,10 @@ def same(found: pd.Series, wanted: list | np.ndarray | pd.Series) -> None:
 
 @pytest.mark.parametrize("file", sorted(FIXTURES.glob("*/*")), ids=lambda f: f"{f.parent.name}/{f.name}")
 def test_exactly_one_kind_claims_a_file(file):
-    sure = [name for name, source in SOURCES if source.fits(head_of(file)) is Fit.SURE]
+    sure = [name for name, one in FORMATS if one.score(head_of(file)).fit is Fit.SURE]
     assert sure == [KINDS.get(file.parent.name, file.parent.name)]
-    assert kind_of(file) == sure[0]
-    assert best_fit(file)[0] is Fit.SURE
+    assert recognize(file).key == sure[0]
+    assert recognize(file).seen.why
 
 
 @pytest.mark.parametrize("share", [0.07, 0.45, 0.93])
@@ -191,7 +190,7 @@ def test_a_query_without_a_row_or_a_gpu_says_what_to_print(tmp_path):
 )
 def test_other_text_is_not_claimed(tmp_path, text):
     (tmp_path / "file").write_text(text)
-    assert not [name for name, source in SOURCES if source.fits(head_of(tmp_path / "file")) is Fit.SURE]
+    assert not [name for name, one in FORMATS if one.score(head_of(tmp_path / "file")).fit is Fit.SURE]
 
 
 def dmon(name: str) -> pd.DataFrame:

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from gpuledger.arguments import takes
+from gpuledger.catalog.gpus.names import not_one_board
 from gpuledger.errors import InputError, LakeError, NotSaid, let_go
 from gpuledger.lake.by_day import MEMORY_BYTES, ByDay, F, Group, grouped
 from gpuledger.lake.clocks import ahead_note, check_store_clock, latest_ms
@@ -236,9 +237,8 @@ class Import:
             self.result.notes += [note for note in taken.notes if note not in self.result.notes]
             for model in (m for m in taken.unknown_models if m not in self.result.unknown_models):
                 self.result.unknown_models.append(model)
-                self.result.notes.append(
-                    f"GPU model {model!r} is not in the catalog: what needs its figures is not known"
-                )
+                missing = f"{model!r} is not in the catalog: what needs its figures is not known"
+                self.result.notes.append(f"GPU model {not_one_board(model) or missing}")
         span = min(taken.span_ms[0] for _, taken in pieces), max(taken.span_ms[1] for _, taken in pieces)
         self.newest_ms = max(self.newest_ms, span[1])
         if "host" in self.reading.given.labels and is_by_index(pieces[0][1].labels):

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from gpuledger.lake.taking import Piece, Reading
 from gpuledger.telemetry import schema
+from gpuledger.telemetry.formats import Opened
 from gpuledger.telemetry.mapping import bind
 from gpuledger.telemetry.mapping.shape import open_shaped
-from gpuledger.telemetry.sources import Opened
 from gpuledger.units import MS_PER_DAY
 
 # Rows of a piece, and of one whose times are known.

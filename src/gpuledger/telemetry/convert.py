@@ -16,11 +16,11 @@ import pyarrow.compute as pc
 from gpuledger.catalog.gpus.mig import compute_slices
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.cells import as_python, numbers, quickly
+from gpuledger.telemetry.formats import Cells
 from gpuledger.telemetry.labels import Used, label, read_labels
 from gpuledger.telemetry.mapping import Bound, ValueRule
 from gpuledger.telemetry.shares import FileShares, as_shares, device_days, filled, seen_in, sure_rows
 from gpuledger.telemetry.shares import note as shares_unknown
-from gpuledger.telemetry.sources import Cells
 from gpuledger.telemetry.stamps import Fault as StampFault
 from gpuledger.telemetry.stamps import StampReader
 from gpuledger.units import MS_PER_DAY, Unknown

@@ -17,6 +17,7 @@ from gpuledger.telemetry import schema
 from gpuledger.telemetry.cells import as_python
 from gpuledger.telemetry.convert import Converted, convert
 from gpuledger.telemetry.date_order import Dates
+from gpuledger.telemetry.formats import Opened
 from gpuledger.telemetry.mapping import (
     NOTHING_GIVEN,
     Bound,
@@ -33,7 +34,6 @@ from gpuledger.telemetry.mapping.suggest import Suggestion, propose, suggest, wi
 from gpuledger.telemetry.measures import unit_of
 from gpuledger.telemetry.passes import passes_of
 from gpuledger.telemetry.series.exporters import is_needless
-from gpuledger.telemetry.sources import Opened
 from gpuledger.telemetry.stamps import StampReader, Untimed
 
 LOOKED_AT = 1_000

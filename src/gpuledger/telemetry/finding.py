@@ -15,8 +15,8 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from gpuledger.errors import FileFault, InputError, MissingExtra, NotSaid, UnknownKind
+from gpuledger.telemetry.formats import Fit, open_source, recognize
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, Mapping, bind
-from gpuledger.telemetry.sources import Fit, best_fit, open_source
 
 _MOST_NAMED = 10
 
@@ -86,7 +86,7 @@ class Strangers:
         """Why nothing suggests that the file is telemetry; None where something does, whatever is wrong with it."""
         sure = Fit.NO
         try:
-            sure, _ = best_fit(found.path)
+            sure = recognize(found.path).seen.fit
             opened = open_source(found.path)
             bind(found.path, opened.names, self._mapping or opened.mapping, self._given)
         except UnknownKind as error:

@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from gpuledger.telemetry.formats import Cells
 from gpuledger.telemetry.mapping import Bound, Mapping
-from gpuledger.telemetry.sources import Cells
 
 EXPORTED = "exported_"
 _INSTANCE = "instance"  # a host, and the port of its exporter

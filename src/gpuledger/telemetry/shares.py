@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpuledger.telemetry import schema
+from gpuledger.telemetry.formats import Cells
 from gpuledger.telemetry.mapping import Bound, Given
-from gpuledger.telemetry.sources import Cells
 from gpuledger.telemetry.stamps import StampReader, Untimed
 from gpuledger.units import MS_PER_DAY
 

@@ -3,41 +3,21 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
-
-from gpuledger.telemetry.mapping import Mapping, TimeRule, ValueRule
-from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
-
-COLUMNS = ["time", "gpu", "watts"]
-MAPPING = Mapping(
-    name="watts",
-    title="watts log",
-    detect=("watts",),
-    required=("time", "gpu"),
-    time=TimeRule(sources=("time",)),
-    labels={"gpu_uuid": ("gpu",)},
-    values=(ValueRule(column="power_w", sources=("watts",)),),
-)
+from gpuledger.telemetry.formats import FORMATS, Format, Head, Kind, Seen, sure
+from gpuledger.telemetry.formats.logs import Row, Wrong, of_rows
+from gpuledger.telemetry.unpacking import text_lines
 
 
-class WattsLog:
-    """Lines of time, GPU and watts, with blanks between them."""
-
-    def fits(self, head: Head) -> Fit:
-        """By its suffix."""
-        return Fit.SURE if head.path.suffix == ".watts" else Fit.NO
-
-    def open(self, path: Path) -> Opened:
-        """The whole file is one batch; a line without three words is reported by its number."""
-        lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
-        wrong = [(at, "not three words") for at, line in enumerate(lines, 1) if len(line) != len(COLUMNS)]
-        good = [line for line in lines if len(line) == len(COLUMNS)]
-
-        def batches(columns: list[str], labels: tuple[str, ...]) -> Iterator[pa.RecordBatch]:  # noqa: ARG001
-            arrays = {name: pa.array([line[place] for line in good]) for place, name in enumerate(COLUMNS)}
-            yield pa.record_batch({name: arrays[name] for name in columns})
-
-        return Opened(COLUMNS, batches, len(good), wrong, text=True, mapping=MAPPING)
+def score(head: Head) -> Seen:
+    """By its suffix."""
+    return sure("its name ends in .watts" if head.path.suffix == ".watts" else None)
 
 
-SOURCES.register("watts_log")(WattsLog())
+def rows(path: Path) -> Iterator[Row | Wrong]:
+    """A row per line, its columns with their units; a line without three words is reported by its number."""
+    for number, line in enumerate(text_lines(path), 1):
+        words = line.split()
+        yield dict(zip(("time", "uuid", "power [W]"), words, strict=True)) if len(words) == 3 else Wrong(number, line)
+
+
+FORMATS.register("watts_log")(Format("watts log", Kind.TELEMETRY, score, lambda path: of_rows(path, "watts log", rows)))

@@ -1,4 +1,4 @@
-"""Which GPUs do we know, and which of them is meant by this name?"""
+"""Which GPUs do we know, which of them is meant by this name, and which may these figures be of?"""
 
 from __future__ import annotations
 
@@ -17,9 +17,12 @@ from gpuledger.catalog.gpus.facts import PEAK_TOLERANCE_RATIO, Achievable, Gpu, 
 from gpuledger.errors import FactError, InputError
 from gpuledger.units import Unknown
 
-__all__ = ["Achievable", "Gpu", "Link", "Precision", "find_gpu", "get_gpu", "load_gpus", "proposed_gpus"]
+__all__ = ["Achievable", "Gpu", "Link", "Precision", "find_gpu", "get_gpu", "gpus_like", "load_gpus", "proposed_gpus"]
 
 FOLDER = data_dir("gpuledger.catalog", "data", "gpus")
+POWER_TOLERANCE_W = 0.5
+# Labels are in GiB, and drivers keep a part: 24,564 MiB of 24 GB, 81,559 of 80, 20,475 of 20; ECC in GDDR6 takes 1/16.
+MEMORY_SEEN_RATIO = (0.90, 1.005)
 
 
 @cache
@@ -47,16 +50,18 @@ class _Gpus(files.Catalog[Gpu]):
         """The GPU with exactly this key, name or alias (letter case, separators, maker aside), never a part of one."""
         quick = None if extra_dir or not name.strip() else _by_text(names.plain(name))
         found = quick or super().find(name, extra_dir)
-        if isinstance(found, Unknown) and (part := names.part_of(name)):
-            return Unknown(f"{name!r} is {part} of a board: the catalog's figures and prices are those of whole boards")
-        return found
+        return Unknown(why) if isinstance(found, Unknown) and (why := names.not_one_board(name)) else found
 
     @takes()
     def get(self, name: str, extra_dir: Path | None = None) -> Gpu:
         """As `find`, for a name a person typed: an error with what to try instead where there is none."""
-        if isinstance(found := self.find(name, extra_dir), Unknown) and names.part_of(name):
+        if isinstance(found := self.find(name, extra_dir), Unknown) and names.not_one_board(name):
             raise InputError(found.why, hint="name the board: gpuledger catalog gpus lists them")
         return super().get(name, extra_dir)
+
+    def suggest(self, name: str, extra_dir: Path | None = None) -> list[str]:
+        """As in any catalog, whether or not the name begins with the maker's."""
+        return super().suggest(names.without_brand(name), extra_dir)
 
 
 def _read(file: Path) -> Iterator[tuple[str, str, Gpu]]:
@@ -82,6 +87,24 @@ def _words() -> frozenset[str]:
 def proposed_gpus() -> tuple[Gpu, ...]:
     """Those that advice and plans may propose instead of another."""
     return tuple(gpu for gpu in load_gpus().values() if gpu.proposed)
+
+
+def gpus_like(default_limit_w: float, memory_mib: float) -> tuple[str, ...]:
+    """Names of the GPUs with this default power limit and this total memory, as a driver reports them.
+
+    Where the catalog has only one of the two figures of a GPU, that one decides; a GPU without both is left out.
+    """
+    return tuple(gpu.name for gpu in load_gpus().values() if _may_be(gpu, default_limit_w, memory_mib))
+
+
+def _may_be(gpu: Gpu, default_limit_w: float, memory_mib: float) -> bool:
+    fits = []
+    if gpu.board_power_w:
+        fits.append(abs(gpu.board_power_w.value - default_limit_w) <= POWER_TOLERANCE_W)
+    if gpu.memory_bytes:
+        low, high = MEMORY_SEEN_RATIO
+        fits.append(low <= memory_mib / (gpu.memory_bytes.value / 1e9 * 1024) <= high)
+    return bool(fits) and all(fits)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Which spelling of a GPU's name is the same name, which is another model's, and which is that of a part of a board?"""
+"""Which spelling of a GPU's name is the same name, which is another model's, and which is not that of one board?"""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from collections.abc import Iterable
 
 # CodeCarbon: "4 x NVIDIA A100-SXM4-80GB".
 _COUNT = re.compile(r"^\d{1,3} ?x ")
-_BRANDS = re.compile(r"^(nvidia|geforce|tesla|amd|radeon|instinct)+(?=.)")
+_BRANDS = re.compile(r"^((nvidia|geforce|tesla|amd|radeon|instinct)[\s_-]*)+(?=.)", re.IGNORECASE)
 # rocm-smi: "Arcturus GL-XL [Instinct MI100]"; with several names in the brackets it may be any of them.
 _DIE = re.compile(r"^[^\[]*\[([^\[\]/]+)\]$")
-# "NVIDIA A40-48Q", "GRID A100D-20C", "NVIDIA H100-1-10C": megabytes or gigabytes, then the kind of license.
-_VGPU = re.compile(r"-\d{1,3}[abcq]$")
+_SHARED_DIE = re.compile(r"\[[^\[\]]+/[^\[\]]+\]$")
+# "NVIDIA A40-48Q", "GRID P40-2B4", "GRID A100-1-5CME": gigabytes, the kind of license, then what a MIG slice adds.
+_VGPU = re.compile(r"-\d{1,3}(b4|[abcq](me|nome|meall)?(gfx)?)$")
+# "NVIDIA H100 80GB HBM3 MIG 3g.40gb", and "nvidia_a100_1g.5gb" or "mig-1g.5gb.me" of schedulers.
+_MIG = re.compile(r"(^|[\s_-])mig[\s_-]|(^|[\s._-])\d{1,2}g\.\d{1,3}gb([.+-]\w+)*$")
 # Letters of a word that are as alike as this are one word, misspelled.
 ALIKE_FROM_RATIO = 0.6
 # The model in a word: "a100" of "a100d", "4090" of "4090", "rtx4090" of "rtx4090".
@@ -38,11 +41,18 @@ def squeezed(text: str) -> str:
 _NO_SEPARATORS = {ord(c): None for c in " _-\t"}
 
 
-def part_of(name: str) -> str:
-    """What part of a board a name is of; empty where it may be a whole one's."""
-    if " mig " in name.casefold():
-        return "a slice (MIG)"
-    return "a virtual GPU (vGPU)" if _VGPU.search(name.strip().casefold()) else ""
+def without_brand(name: str) -> str:
+    """A name without the words that are of its maker."""
+    return _BRANDS.sub("", name.strip())
+
+
+def not_one_board(name: str) -> str:
+    """Why this is not the name of one board: it is that of a part of one, or of a die; empty where it may be one."""
+    folded = name.strip().casefold()
+    if _SHARED_DIE.search(folded):
+        return f"{name!r} is the name of a die: it may be any of the cards in the brackets"
+    part = "a slice (MIG)" if _MIG.search(folded) else "a virtual GPU (vGPU)" if _VGPU.search(folded) else ""
+    return f"{name!r} is {part} of a board: a part of it, so a board's price and power are not its own" if part else ""
 
 
 def same_model(asked: str, spellings: Iterable[str], words: frozenset[str]) -> bool:

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpuledger.errors import FileFault, nearest
+from gpuledger.telemetry.formats import Opened, open_source
 from gpuledger.telemetry.mapping.rules import Mapping
 from gpuledger.telemetry.mapping.wide import WidePlan, plan_wide
-from gpuledger.telemetry.sources import Opened, open_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from gpuledger.errors import FileFault, map_os_error
 from gpuledger.telemetry import schema
+from gpuledger.telemetry.formats import Opened
 from gpuledger.telemetry.not_read import metrics_note
 from gpuledger.telemetry.series import Points
 from gpuledger.telemetry.series.exporters import NAME, exporters, is_needless
 from gpuledger.telemetry.series.pivot import Pivot
 from gpuledger.telemetry.shares import note as shares_unknown
-from gpuledger.telemetry.sources import Opened
 from gpuledger.units import utc
 
 BATCH_ROWS = 1 << 18

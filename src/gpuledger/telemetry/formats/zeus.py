@@ -13,8 +13,8 @@ from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
-from gpuledger.telemetry.tool_logs import Rows, Wrong, csv_cells, layout, of_log
+from gpuledger.telemetry.formats import FORMATS, Format, Head, Kind, Opened, Seen, sure
+from gpuledger.telemetry.formats.logs import Rows, Wrong, csv_cells, layout, of_log
 from gpuledger.telemetry.unpacking import text_lines
 
 _NAMES = ["time", "gpu", "power [W]"]
@@ -23,25 +23,27 @@ _STAMP = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?)")
 _WATTS = re.compile(r"'GPU(\d+)': ([0-9.eE+-]+)")
 
 
-class Zeus:
-    """Power lines and energy windows of Zeus."""
+LAYOUT = layout("Zeus", {"power_w": ("power [W]",)}, {"gpu_index": ("gpu",)}, asks=("host", "gpu_model"), blank=("",))
 
-    def fits(self, head: Head) -> Fit:
-        """By the header of the windows, or by a time followed by watts."""
-        lines = head.lines()
-        if lines and lines[0].startswith(_WINDOWS):
-            return Fit.SURE
-        stamped = next((place for place, line in enumerate(lines) if _STAMP.match(line)), None)
-        return Fit.SURE if stamped is not None and _WATTS.search(" ".join(lines[stamped : stamped + 3])) else Fit.NO
 
-    def open(self, path: Path) -> Opened:
-        """Power lines stream; windows are read whole, as which ones lie within others shows at the end only."""
-        if next(text_lines(path), "").startswith(_WINDOWS):
-            notes: list[str] = []
-            opened = of_log(path, _NAMES, lambda path: _windows(path, notes), layout("zeus"))
-            opened.notes = notes
-            return opened
-        return of_log(path, _NAMES, _power_lines, layout("zeus"))
+def _score(head: Head) -> Seen:
+    """By the header of the windows, or by a time followed by watts."""
+    lines = head.lines
+    if lines and lines[0].startswith(_WINDOWS):
+        return sure(f"a header that starts {_WINDOWS}")
+    stamped = next((place for place, line in enumerate(lines) if _STAMP.match(line)), len(lines))
+    watts = _WATTS.search(" ".join(lines[stamped : stamped + 3]))
+    return sure(watts and f"a time, then {watts[0]}")
+
+
+def _read(path: Path) -> Opened:
+    """Power lines stream; windows are read whole, as which ones lie within others shows at the end only."""
+    if next(text_lines(path), "").startswith(_WINDOWS):
+        notes: list[str] = []
+        opened = of_log(path, _NAMES, lambda path: _windows(path, notes), LAYOUT)
+        opened.notes = notes
+        return opened
+    return of_log(path, _NAMES, _power_lines, LAYOUT)
 
 
 def _power_lines(path: Path) -> Rows:
@@ -100,4 +102,4 @@ def _is_number(text: str) -> bool:
     return True
 
 
-SOURCES.register("zeus")(Zeus())
+FORMATS.register("zeus")(Format("Zeus", Kind.TELEMETRY, _score, _read))

@@ -9,30 +9,24 @@ import msgspec
 
 from gpuledger.bounds import whole
 from gpuledger.errors import FileFault
+from gpuledger.telemetry.formats import FORMATS, Format, Head, Kind, Opened, Seen, sure
 from gpuledger.telemetry.series import Points
 from gpuledger.telemetry.series.answers import UNREADABLE, Answer, NotSeries, add_series, series_of
 from gpuledger.telemetry.series.opening import opened, read_once
 from gpuledger.telemetry.series.pivot import pivot
-from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
 from gpuledger.telemetry.unpacking import open_plain, unreadable
 
 _START = re.compile(rb'\s*\{\s*"(status|data|resultType)"\s*:')
 
 
-class PrometheusJson:
-    """Answers of /api/v1/query_range or /api/v1/query: one, or one per line."""
-
-    def fits(self, head: Head) -> Fit:
-        """An object that starts as every answer of the API does."""
-        answer = _START.match(head.first) and (b'"status"' in head.first or b'"resultType"' in head.first)
-        return Fit.SURE if answer else Fit.NO
-
-    def open(self, path: Path) -> Opened:
-        """The answers are read whole."""
-        return read_once(path, _read)
+def _score(head: Head) -> Seen:
+    """An object that starts as every answer of the API does."""
+    answer = _START.match(head.first) and (b'"status"' in head.first or b'"resultType"' in head.first)
+    return sure(answer and "JSON that starts as an answer of the API")
 
 
 def _read(path: Path) -> Opened:
+    """The answers of /api/v1/query_range or /api/v1/query are read whole: one, or one per line."""
     points, notes = Points(), list[str]()
     for number, raw in enumerate(_answers(path), start=1):
         try:
@@ -73,4 +67,6 @@ def _answers(path: Path) -> list[bytes]:
     return lines if len(lines) > 1 and all(_START.match(line) for line in lines) else [raw]
 
 
-SOURCES.register("prometheus")(PrometheusJson())
+FORMATS.register("prometheus")(
+    Format("answer of the Prometheus API", Kind.TELEMETRY, _score, lambda path: read_once(path, _read))
+)

@@ -13,45 +13,43 @@ import pyarrow.parquet as pq
 
 from gpuledger.bounds import refuse_claims
 from gpuledger.errors import FileFault, map_os_error
-from gpuledger.telemetry.sources import SOURCES, Cells, Fit, Groups, Head, Opened
+from gpuledger.telemetry.formats import FORMATS, Cells, Format, Groups, Head, Kind, Opened, Seen, sure
 
 BATCH_ROWS = 1 << 18
 
 
-class ParquetSource:
-    """Parquet, one batch of rows at a time."""
+def _score(head: Head) -> Seen:
+    """Parquet starts with its own magic bytes; the suffix decides for a file cut so short that it lost them."""
+    return sure("the magic bytes of Parquet" if head.parquet else head.path.suffix.lower() == ".parquet" and "its name")
 
-    def fits(self, head: Head) -> Fit:
-        """Parquet starts with its own magic bytes; the suffix decides for a file cut so short that it lost them."""
-        return Fit.SURE if head.parquet or head.path.suffix.lower() == ".parquet" else Fit.NO
 
-    def open(self, path: Path) -> Opened:
-        """The footer is read here, so that a truncated file is refused before anything is taken from it."""
-        try:
-            about = path.stat()
-            facts, kinds = _footer(path, about.st_mtime_ns, about.st_size)
-        except OSError as error:
-            raise map_os_error(error, path, "read") from error
-        except (pa.ArrowException, UnicodeDecodeError) as error:
-            raise FileFault(path, f"not a whole Parquet file: {error}", hint="copy or export the file again") from error
-        types, rows = {f.name: f.type for f in kinds}, facts.num_rows
-        names, groups = list(kinds.names), facts.num_row_groups
-        sizes = [facts.row_group(i).num_rows for i in range(groups)]
-        refuse_claims(path, max(rows, sum(sizes)))
-        if rows == 0:
-            raise FileFault(path, "it has columns but not one row", hint="check the time range of the export")
+def _read(path: Path) -> Opened:
+    """The footer is read here, so that a truncated file is refused before anything is taken from it."""
+    try:
+        about = path.stat()
+        facts, kinds = _footer(path, about.st_mtime_ns, about.st_size)
+    except OSError as error:
+        raise map_os_error(error, path, "read") from error
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise FileFault(path, f"not a whole Parquet file: {error}", hint="copy or export the file again") from error
+    types, rows = {f.name: f.type for f in kinds}, facts.num_rows
+    names, groups = list(kinds.names), facts.num_row_groups
+    sizes = [facts.row_group(i).num_rows for i in range(groups)]
+    refuse_claims(path, max(rows, sum(sizes)))
+    if rows == 0:
+        raise FileFault(path, "it has columns but not one row", hint="check the time range of the export")
 
-        def opened(some: range) -> Opened:
-            reader = _Reader(path, facts, types, some)
-            return Opened(names, reader.batches, sum(sizes[i] for i in some), by_column=reader.by_column)
+    def opened(some: range) -> Opened:
+        reader = _Reader(path, facts, types, some)
+        return Opened(names, reader.batches, sum(sizes[i] for i in some), by_column=reader.by_column)
 
-        def cut(parts: int) -> list[Opened]:
-            return [opened(range(groups * i // parts, groups * (i + 1) // parts)) for i in range(parts)]
+    def cut(parts: int) -> list[Opened]:
+        return [opened(range(groups * i // parts, groups * (i + 1) // parts)) for i in range(parts)]
 
-        whole = opened(range(groups))
-        whole.cut = cut
-        whole.groups = Groups(sizes, opened, lambda column: _ends_ms(facts, types.get(column), column))
-        return whole
+    whole = opened(range(groups))
+    whole.cut = cut
+    whole.groups = Groups(sizes, opened, lambda column: _ends_ms(facts, types.get(column), column))
+    return whole
 
 
 @lru_cache(maxsize=8)  # a file is opened once for each of its pieces
@@ -152,4 +150,4 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     return kind if any(check(kind) for check in known) else pa.string()
 
 
-SOURCES.register("parquet")(ParquetSource())
+FORMATS.register("parquet")(Format("Parquet table", Kind.TELEMETRY, _score, _read))

@@ -23,10 +23,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from gpuledger.errors import FileFault
+from gpuledger.telemetry.formats import FORMATS, Format, Head, Kind, Opened, Seen, sure
+from gpuledger.telemetry.formats.logs import Rows, Wrong, first_of, layout, of_log, without_asking
+from gpuledger.telemetry.mapping.rules import TimeRule
 from gpuledger.telemetry.mapping.shape import melted
 from gpuledger.telemetry.mapping.wide import plan_of
-from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
-from gpuledger.telemetry.tool_logs import Rows, Wrong, layout, of_log, without_asking
 from gpuledger.telemetry.unpacking import text_lines
 from gpuledger.units import some
 
@@ -34,31 +35,63 @@ _PANEL = re.compile(r"(.+) - (system[./]gpu\.\d+\..+?)(__MIN|__MAX)?")
 _COLUMN = re.compile(r"system[./]gpu\.(\d+)\.(\w+)(?:/l:(.+))?")
 _ACTIVITY = re.compile(r"(smActive|smOccupancy|dramActive|pipe\w+Active)")
 _PEEK_LINES = 200
+# Names and units as the SDK writes them (gpu_stats, wandb 0.13 to 0.31): percent, watts, MHz, degrees, bytes. The CSV
+# of a panel has `Wall Time`, or seconds since the run started.
+LAYOUT = layout(
+    "W&B system metrics",
+    {
+        "gpu_util_ratio": ("gpu [%]",),
+        "mem_copy_util_ratio %": ("memory",),
+        "enc_util_ratio %": ("encoderUtilization",),
+        "fb_used_bytes": ("memoryAllocatedBytes",),
+        "power_w": ("powerWatts",),
+        "power_limit_w": ("enforcedPowerLimitWatts",),
+        "gpu_temp_c": ("temp",),
+        "sm_clock_mhz": ("smClock",),
+        "mem_clock_mhz": ("memoryClock",),
+        "sm_ratio": ("smActive [%]",),
+        "occupancy_ratio": ("smOccupancy [%]",),
+        "tensor_ratio": ("pipeTensorActive [%]",),
+        "hmma_ratio": ("pipeTensorHmmaActive [%]",),
+        "dram_ratio": ("dramActive [%]",),
+        "fp64_ratio": ("pipeFp64Active [%]",),
+        "fp32_ratio": ("pipeFp32Active [%]",),
+        "fp16_ratio": ("pipeFp16Active [%]",),
+    },
+    {
+        "gpu_index": ("gpu",),
+        "host": ("host", "hostname", "node", "gpu host"),
+        "run_id": ("run_id", "run.id", "_run_id", "run"),
+        "gpu_model": ("gpu_model", "gpu_type"),
+    },
+    time=TimeRule(("_timestamp", "Wall Time"), elapsed=("Relative Time (Process)", "Relative Time (Wall)")),
+    blank=("", "nan", "NaN", "None"),
+)
 
 
-class WandbEvents:
-    """System metrics of a run, one row of all GPUs."""
+def _score(head: Head) -> Seen:
+    """By a column of a GPU in the header, or in a line of JSON."""
+    first = next(iter(head.lines), "")
+    found = None if first.startswith("[") else _COLUMN.search(first)
+    return sure(found and f"the column {found[0]}")
 
-    def fits(self, head: Head) -> Fit:
-        """By a column of a GPU in the header, or in a line of JSON."""
-        first = next(iter(head.lines()), "")
-        return Fit.SURE if _COLUMN.search(first) and not first.startswith("[") else Fit.NO
 
-    def open(self, path: Path) -> Opened:
-        """JSON lines or CSV."""
-        from gpuledger.telemetry.sources.csv_file import CsvSource  # tables of other files do without
+def _open(path: Path) -> Opened:
+    """JSON lines or CSV."""
+    from gpuledger.telemetry.formats.csv_file import open_csv  # tables of other files do without
 
-        as_json = next(text_lines(path), "").startswith("{")
-        opened = _json_lines(path) if as_json else CsvSource().open(path)
-        reads = self.from_table(path, opened.names)
-        return reads(opened) if reads else opened
+    as_json = next(text_lines(path), "").startswith("{")
+    opened = _json_lines(path) if as_json else open_csv(path)
+    reads = _from_table(path, opened.names)
+    return reads(opened) if reads else opened
 
-    def from_table(self, path: Path, names: list[str]) -> Callable[[Opened], Opened] | None:
-        """Tables with W&B's columns, whatever file they are in."""
-        if panel := [match for name in names if (match := _PANEL.fullmatch(name))]:
-            _check_panel(path, names, {match[1] for match in panel})
-            return _read
-        return _read if any(_COLUMN.fullmatch(name) for name in names) else None
+
+def _from_table(path: Path, names: list[str]) -> Callable[[Opened], Opened] | None:
+    """Tables with W&B's columns, whatever file they are in."""
+    if panel := [match for name in names if (match := _PANEL.fullmatch(name))]:
+        _check_panel(path, names, {match[1] for match in panel})
+        return _read
+    return _read if any(_COLUMN.fullmatch(name) for name in names) else None
 
 
 def _check_panel(path: Path, names: list[str], runs: set[str]) -> None:
@@ -67,7 +100,7 @@ def _check_panel(path: Path, names: list[str], runs: set[str]) -> None:
         "export all metrics of a run with their times instead: wandb.Api().run('TEAM/PROJECT/RUN')"
         ".history(stream='events', samples=100_000).to_csv('events.csv')"
     )
-    time = layout("wandb_events").time
+    time = LAYOUT.time
     if not any(name in names for name in (*time.sources, *time.elapsed)):
         words = f"it is the CSV of a W&B panel over {names[0]!r}, which does not show the time of a reading"
         raise FileFault(path, words, hint=hint)
@@ -94,12 +127,12 @@ def _read(opened: Opened) -> Opened:
         opened.notes.append(
             "a W&B panel exports a sample of one metric; run.history(stream='events', samples=100_000) has all of them"
         )
-        if elapsed := next((n for n in opened.names if n in layout("wandb_events").time.elapsed), ""):
+        if elapsed := next((n for n in opened.names if n in LAYOUT.time.elapsed), ""):
             opened.notes.append(f"its times are --at plus the seconds in {elapsed!r}, without pauses of the run")
     if unclear:
         opened.notes.append("activity of SMs and pipes is left out: values up to 1 may be shares or percent")
     hosts = [] if any(not host for _, host in plan.gpus) else ["host"]
-    return melted(opened, plan, without_asking(layout("wandb_events"), *hosts))
+    return melted(opened, plan, without_asking(LAYOUT, *hosts))
 
 
 def _largest(opened: Opened, columns: list[str]) -> float:
@@ -122,9 +155,9 @@ def _number(text: str | None) -> float:
 
 
 def _json_lines(path: Path) -> Opened:
-    first = (_event(line) for _, line in zip(range(_PEEK_LINES), text_lines(path), strict=False))
+    first = (_event(line) for line in first_of(path, _PEEK_LINES))
     names = list(dict.fromkeys(name for event in first if event for name in event))
-    return of_log(path, names, partial(_json_rows, names), layout("wandb_events"))
+    return of_log(path, names, partial(_json_rows, names), LAYOUT)
 
 
 def _json_rows(names: list[str], path: Path) -> Rows:
@@ -144,4 +177,4 @@ def _text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-SOURCES.register("wandb_events")(WandbEvents())
+FORMATS.register("wandb_events")(Format("W&B system metrics", Kind.TELEMETRY, _score, _open, _from_table))

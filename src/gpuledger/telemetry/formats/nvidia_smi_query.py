@@ -19,7 +19,11 @@ import pyarrow.csv as pacsv
 
 from gpuledger.errors import FileFault
 from gpuledger.telemetry.blocks import utf8_blocks
+from gpuledger.telemetry.formats import FORMATS, Format, Head, Kind, Opened, Seen, sure
+from gpuledger.telemetry.formats.csv_file import SHOWN_CHARS
+from gpuledger.telemetry.formats.logs import first_of, layout, read, without_asking
 from gpuledger.telemetry.mapping import Mapping
+from gpuledger.telemetry.mapping.rules import TimeRule
 from gpuledger.telemetry.measures import factor_of
 from gpuledger.telemetry.nvidia_smi_rows import FREE, POWER, USED, UTIL, columns_of, in_words, is_row
 from gpuledger.telemetry.one_gpu import (
@@ -30,9 +34,6 @@ from gpuledger.telemetry.one_gpu import (
     why_turns,
     why_two_logs,
 )
-from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
-from gpuledger.telemetry.sources.csv_file import SHOWN_CHARS
-from gpuledger.telemetry.tool_logs import layout, read, without_asking
 from gpuledger.telemetry.unpacking import text_lines, unreadable
 
 # No other tool prints these; any one of them in the header is enough.
@@ -86,32 +87,66 @@ class _Form(msgspec.Struct, frozen=True):
     headed: bool = True
 
 
-class NvidiaSmiQuery:
-    """The CSV of nvidia-smi's queries, with any columns."""
+LAYOUT = layout(
+    "nvidia-smi --query-gpu",
+    {
+        "gpu_util_ratio": ("utilization.gpu [%]",),
+        "mem_copy_util_ratio": ("utilization.memory [%]",),
+        "enc_util_ratio": ("utilization.encoder [%]",),
+        "dec_util_ratio": ("utilization.decoder [%]",),
+        "power_w": ("power.draw [W]", "power.draw.average [W]", "power.draw.instant [W]"),
+        "power_limit_w": ("enforced.power.limit [W]", "power.limit [W]"),
+        "sm_clock_mhz": (
+            "clocks.current.sm [MHz]", "clocks.sm [MHz]", "clocks.current.graphics [MHz]", "clocks.gr [MHz]",
+        ),
+        "mem_clock_mhz": ("clocks.current.memory [MHz]", "clocks.mem [MHz]"),
+        "gpu_temp_c": ("temperature.gpu",),
+        "mem_temp_c": ("temperature.memory",),
+        "fb_used_bytes": ("memory.used [MiB]",),
+        "fb_free_bytes": ("memory.free [MiB]",),
+        "throttle_bits": ("clocks_event_reasons.active", "clocks_throttle_reasons.active"),
+        "remapped_correctable_rows": ("remapped_rows.correctable",),
+        "remapped_uncorrectable_rows": ("remapped_rows.uncorrectable",),
+    },
+    {
+        "gpu_uuid": ("uuid", "gpu_uuid", "board"),
+        "gpu_index": ("index",),
+        "gpu_model": ("name", "gpu_name"),
+        "host": ("hostname",),
+    },
+    time=TimeRule(("timestamp",)),
+    required=("time", "gpu_uuid"),
+    ignored=("pci.bus_id", "memory.total [MiB]", "memory.reserved [MiB]", "driver_version", "count", "pstate"),
+    blank=("",),
+)  # fmt: skip
 
-    def fits(self, head: Head) -> Fit:
-        """By a header cell that only nvidia-smi prints, or by its stamps where the header was left out."""
-        lines = head.lines()
-        none = lines and lines[0].startswith(_NO_GPUS)
-        return Fit.SURE if none or _begins_at(lines) is not None else Fit.NO
 
-    def open(self, path: Path) -> Opened:
-        """The header is read here; units are taken off the cells as they are read."""
-        first = [line for _, line in zip(range(_PEEK_LINES), text_lines(path), strict=False)]
-        if first[0].startswith(_NO_GPUS):
-            raise FileFault(path, "nvidia-smi found no GPU there", hint="run it on a host with a GPU: nvidia-smi -L")
-        above = _begins_at(first) or 0
-        header = first[above]
-        separator = max(_SEPARATORS, key=header.count)
-        if _STAMP.match(header) or is_row(_cells(header, separator)):
-            return _without_header(path, above, separator)
-        if above + 1 == len(first):
-            raise FileFault(path, "it has a header but not one row", hint="let nvidia-smi run longer")
-        names = _cells(header, separator)
-        names = [n if names.index(n) == place else f"{n} again {place}" for place, n in enumerate(names)]
-        rows = [_cells(line, separator) for line in first[above + 1 :] if line != header]
-        in_ms = any(_IN_MS.fullmatch(cell) for row in rows[:1] for cell in row)
-        return _opened(_Form(path, names, above, separator, '"' in header + first[above + 1], in_ms), rows)
+def _score(head: Head) -> Seen:
+    """By a header cell that only nvidia-smi prints, or by its stamps where the header was left out."""
+    lines = head.lines
+    if lines and lines[0].startswith(_NO_GPUS):
+        return sure(_NO_GPUS)
+    at = _begins_at(lines)
+    return sure(None if at is None else f"line {at + 1}: {lines[at][:60]}")
+
+
+def _read(path: Path) -> Opened:
+    """The header is read here; units are taken off the cells as they are read."""
+    first = first_of(path, _PEEK_LINES)
+    if first[0].startswith(_NO_GPUS):
+        raise FileFault(path, "nvidia-smi found no GPU there", hint="run it on a host with a GPU: nvidia-smi -L")
+    above = _begins_at(first) or 0
+    header = first[above]
+    separator = max(_SEPARATORS, key=header.count)
+    if _STAMP.match(header) or is_row(_cells(header, separator)):
+        return _without_header(path, above, separator)
+    if above + 1 == len(first):
+        raise FileFault(path, "it has a header but not one row", hint="let nvidia-smi run longer")
+    names = _cells(header, separator)
+    names = [n if names.index(n) == place else f"{n} again {place}" for place, n in enumerate(names)]
+    rows = [_cells(line, separator) for line in first[above + 1 :] if line != header]
+    in_ms = any(_IN_MS.fullmatch(cell) for row in rows[:1] for cell in row)
+    return _opened(_Form(path, names, above, separator, '"' in header + first[above + 1], in_ms), rows)
 
 
 def _without_header(path: Path, above: int, separator: str) -> Opened:
@@ -155,7 +190,7 @@ def _begins_at(lines: list[str]) -> int | None:
 
 def _opened(form: _Form, rows: list[list[str]]) -> Opened:
     """The log of this form; `rows`: the cells of the first ones."""
-    (mapping, notes), names = _in_own_units(layout("nvidia_smi_query"), form.names, rows), form.names
+    (mapping, notes), names = _in_own_units(LAYOUT, form.names, rows), form.names
     key = next((names.index(n) for n in ("uuid", "gpu_uuid", "index", "pci.bus_id") if n in names), None)
     if key is None and (several := _gpus(form)):
         form = msgspec.structs.replace(form, in_round=several)
@@ -522,4 +557,4 @@ def _clean(batch: pa.RecordBatch, columns: list[str], labels: tuple[str, ...]) -
     return pa.record_batch(arrays, columns)
 
 
-SOURCES.register("nvidia_smi_query")(NvidiaSmiQuery())
+FORMATS.register("nvidia_smi_query")(Format("nvidia-smi --query-gpu", Kind.TELEMETRY, _score, _read))

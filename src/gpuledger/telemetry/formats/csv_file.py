@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from gpuledger.errors import FileFault
-from gpuledger.native.csv_block import Kind, look, read
+from gpuledger.native import csv_block
+from gpuledger.native.csv_block import look, read
 from gpuledger.telemetry.blocks import Block, Span, check_utf8, line_blocks
-from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
+from gpuledger.telemetry.formats import FORMATS, NOT_SEEN, Fit, Format, Head, Kind, Opened, Seen
 from gpuledger.telemetry.unpacking import is_plain, not_utf8, open_plain, open_text, unreadable
 
 LOOK_BYTES = 1 << 20
@@ -23,39 +24,38 @@ HEADER_CHARS = 1 << 17
 MOST_WRONG_ROWS = 1_000_000
 SHOWN_CHARS = 80
 _TYPES = {
-    Kind.NUMBERS: pa.float64(),
-    Kind.LABELS: pa.dictionary(pa.int32(), pa.string()),
-    Kind.TEXTS: pa.string(),
+    csv_block.Kind.NUMBERS: pa.float64(),
+    csv_block.Kind.LABELS: pa.dictionary(pa.int32(), pa.string()),
+    csv_block.Kind.TEXTS: pa.string(),
 }
 _SEPARATORS = ",;\t|"
 _IN_TEXT = bytes([*b"\t\r\n", *range(32, 256)])
 
 
-class CsvSource:
-    """Text with a header line, plain or packed."""
+def _score(head: Head) -> Seen:
+    """Text has no control characters but those between cells and lines; opening it judges its encoding."""
+    text = Seen(Fit.POSSIBLE, "text; nothing but its columns shows what wrote it")
+    if head.broken:
+        return text  # opening it says what is wrong
+    if not head.first or not head.text:
+        return NOT_SEEN
+    try:
+        head.first.decode("utf-8")
+    except UnicodeDecodeError as error:
+        cut_in_two = error.start > len(head.first) - 4  # a letter, by the end of the look
+        return text if cut_in_two or not head.first.translate(None, _IN_TEXT) else NOT_SEEN
+    return text
 
-    def fits(self, head: Head) -> Fit:
-        """Text has no control characters but those between cells and lines; opening it judges its encoding."""
-        if head.broken:
-            return Fit.POSSIBLE  # opening it says what is wrong
-        if not head.first or b"\x00" in head.first:
-            return Fit.NO
-        try:
-            head.first.decode("utf-8")
-        except UnicodeDecodeError as error:
-            cut_in_two = error.start > len(head.first) - 4  # a letter, by the end of the look
-            return Fit.POSSIBLE if cut_in_two or not head.first.translate(None, _IN_TEXT) else Fit.NO
-        return Fit.POSSIBLE
 
-    def open(self, path: Path) -> Opened:
-        """The header is read here; the rows when asked."""
-        comments, header = _header(path)
-        separator = max(_SEPARATORS, key=header.count)
-        names = _names(path, header, separator)
-        repeated = sorted(n for n, times in Counter(names).items() if times > 1)
-        if repeated:
-            raise FileFault(path, f"two columns are called {repeated[0]!r}", hint="rename one of them")
-        return _opened(path, names, separator, Span(0, path.stat().st_size), comments + 1)
+def open_csv(path: Path) -> Opened:
+    """The header is read here; the rows when asked."""
+    comments, header = _header(path)
+    separator = max(_SEPARATORS, key=header.count)
+    names = _names(path, header, separator)
+    repeated = sorted(n for n, times in Counter(names).items() if times > 1)
+    if repeated:
+        raise FileFault(path, f"two columns are called {repeated[0]!r}", hint="rename one of them")
+    return _opened(path, names, separator, Span(0, path.stat().st_size), comments + 1)
 
 
 def _opened(path: Path, names: list[str], separator: str, span: Span, above: int) -> Opened:
@@ -131,7 +131,7 @@ class _Reader:
         except OSError as error:
             raise unreadable(self.path, error) from error
 
-    def _table(self, block: Block, kinds: dict[str, Kind], before: int, skip: int) -> pa.Table:
+    def _table(self, block: Block, kinds: dict[str, csv_block.Kind], before: int, skip: int) -> pa.Table:
         """The rows of a block, by compiled code where all of them are in order, else by pyarrow."""
         seen = look(block.lines)
         if seen is None or not seen.ascii:
@@ -152,7 +152,7 @@ def with_arrow(
     block: memoryview,
     separator: str,
     names: list[str],
-    kinds: dict[str, Kind],
+    kinds: dict[str, csv_block.Kind],
     skip: int,
     on_wrong_row: Callable[[pacsv.InvalidRow], str],
 ) -> pa.Table:
@@ -173,8 +173,9 @@ def with_arrow(
     )
 
 
-def _kinds(columns: list[str], labels: tuple[str, ...], numbers: Set[str]) -> dict[str, Kind]:
-    return {c: Kind.LABELS if c in labels else Kind.NUMBERS if c in numbers else Kind.TEXTS for c in columns}
+def _kinds(columns: list[str], labels: tuple[str, ...], numbers: Set[str]) -> dict[str, csv_block.Kind]:
+    kind = csv_block.Kind
+    return {c: kind.LABELS if c in labels else kind.NUMBERS if c in numbers else kind.TEXTS for c in columns}
 
 
 def _names(path: Path, header: str, separator: str) -> list[str]:
@@ -233,4 +234,4 @@ def _is_comment(line: str, below: str) -> bool:
     return not (separator in line and line.count(separator) == below.count(separator) and with_numbers)
 
 
-SOURCES.register("csv")(CsvSource())
+FORMATS.register("csv")(Format("table of text", Kind.TELEMETRY, _score, open_csv))

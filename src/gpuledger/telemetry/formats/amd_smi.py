@@ -15,8 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpuledger.errors import FileFault
-from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
-from gpuledger.telemetry.tool_logs import Rows, Wrong, csv_cells, layout, of_log, without_asking
+from gpuledger.telemetry.formats import FORMATS, Format, Head, Kind, Opened, Seen, sure
+from gpuledger.telemetry.formats.logs import Rows, Wrong, csv_cells, first_of, layout, of_log, without_asking
+from gpuledger.telemetry.mapping.rules import Mapping, TimeRule
 from gpuledger.telemetry.unpacking import text_lines
 
 # Two of these are enough: the columns depend on what was asked for.
@@ -69,19 +70,79 @@ _PASSED_OVER = (
 )
 
 
-class AmdTable:
-    """The CSV of one of AMD's tools; `is_header` knows its header, `key` is its column of GPUs."""
+# Watts, degrees, MHz and percent as bare numbers (ROCm 6 and 7); -w adds epoch seconds.
+_MEASURED = {
+    "power_w": ("power_usage", "socket_power"),
+    "gpu_temp_c": ("hotspot_temperature", "hotspot"),
+    "sm_clock_mhz": ("gfx_clk", "gfx_clock", "gfx_0_clk"),
+    "mem_clock_mhz": ("mem_clock", "mem_0_clk"),
+}
+_INDEX = {"gpu_index": ("gpu",)}
+MONITOR = layout(
+    "amd-smi monitor",
+    {
+        **_MEASURED,
+        "mem_temp_c": ("memory_temperature",),
+        "gpu_util_ratio %": ("gfx", "gfx_usage"),
+        "mem_copy_util_ratio %": ("mem", "mem_usage"),
+        "dec_util_ratio %": ("decoder",),
+        "fb_used_bytes": ("vram_used [MiB]", "vram_used [GiB]", "fb_used [MiB]"),
+        "fb_free_bytes": ("vram_free [MiB]", "vram_free [GiB]"),
+        "pcie_replays": ("pcie_replay",),
+    },
+    _INDEX,
+    time=TimeRule(("timestamp",)),
+    ignored=(
+        "max_power", "vram_total [MiB]", "vram_total [GiB]", "vram_percent", "encoder", "vclock", "dclock", "xcp",
+        "pcie_bw",
+    ),
+)  # fmt: skip
+METRIC = layout(
+    "amd-smi metric",
+    {
+        **_MEASURED,
+        "mem_temp_c": ("mem",),
+        "gpu_util_ratio %": ("gfx_activity",),
+        "mem_copy_util_ratio %": ("umc_activity",),
+        "fb_used_bytes MiB": ("used_vram",),
+        "fb_free_bytes MiB": ("free_vram",),
+    },
+    _INDEX,
+    time=TimeRule(("timestamp",)),
+)
+# rocm-smi --csv (ROCm 5 to 7): the units are in the names.
+ROCM = layout(
+    "rocm-smi",
+    {
+        "gpu_util_ratio": ("GPU use (%)",),
+        "mem_copy_util_ratio": ("GPU Memory Read/Write Activity (%)", "GPU memory use (%)"),
+        "power_w": ("Current Socket Graphics Package Power (W)", "Average Graphics Package Power (W)"),
+        "power_limit_w": ("Max Graphics Package Power (W)",),
+        "gpu_temp_c": ("Temperature (Sensor junction) (C)", "Temperature (Sensor edge) (C)"),
+        "mem_temp_c": ("Temperature (Sensor memory) (C)",),
+        "fb_used_bytes": ("VRAM Total Used Memory (B)",),
+        "sm_clock_mhz": ("sclk clock speed:",),
+        "mem_clock_mhz": ("mclk clock speed:",),
+    },
+    {"gpu_index": ("device",), "gpu_uuid": ("Unique ID",), "gpu_model": ("Card Series", "Card series")},
+    time=TimeRule(),
+    blank=("", "N/A", "N/A (Secondary die)", "None", "Unsupported"),
+)
 
-    def __init__(self, is_header: Callable[[list[str]], str], key: str) -> None:
+
+class AmdTable:
+    """The CSV of one of AMD's tools; `is_header` gives the layout of its header, `key` is its column of GPUs."""
+
+    def __init__(self, is_header: Callable[[list[str]], Mapping | None], key: str) -> None:
         self._is_header, self._key = is_header, key
 
-    def fits(self, head: Head) -> Fit:
+    def score(self, head: Head) -> Seen:
         """By the header, which may come after warnings."""
-        return Fit.SURE if any(self._is_header(csv_cells(line)) for line in head.lines()) else Fit.NO
+        return sure(next((f"the header {line[:40]}" for line in head.lines if self._is_header(csv_cells(line))), None))
 
-    def open(self, path: Path) -> Opened:
+    def read(self, path: Path) -> Opened:
         """The header is looked for here; the lines are cut when asked."""
-        first = [csv_cells(line) for _, line in zip(range(_PEEK_LINES), text_lines(path), strict=False)]
+        first = [csv_cells(line) for line in first_of(path, _PEEK_LINES)]
         header = next((cells for cells in first if self._is_header(cells)), None)
         if header is None:
             raise FileFault(path, "it has no line of column names", hint="let the tool print its header")
@@ -116,7 +177,9 @@ class AmdTable:
                         continue
                     yield _plain(cells, clocks) if good else Wrong(number, line)
 
-        opened = of_log(path, names, rows, without_asking(layout(self._is_header(header)), *known))
+        chosen = self._is_header(header)
+        assert chosen is not None
+        opened = of_log(path, names, rows, without_asking(chosen, *known))
         opened.notes = notes
         return opened
 
@@ -143,17 +206,20 @@ def _with_units(header: list[str], data: list[list[str]]) -> list[str]:
     return [f"{n} [{unit}]" if n in memory else n for n in header]
 
 
-def _amd_smi(cells: list[str]) -> str:
-    """Which layout of amd-smi a header has; empty for other lines."""
+def _amd_smi(cells: list[str]) -> Mapping | None:
+    """Which layout of amd-smi a header has; None for other lines."""
     if "gpu" not in cells[:2]:
-        return ""
-    kinds = {"amd_smi_metric": _METRIC, "amd_smi_monitor": _MONITOR}
-    return next((name for name, marks in kinds.items() if len(marks & set(cells)) >= 2), "")
+        return None
+    kinds = ((METRIC, _METRIC), (MONITOR, _MONITOR))
+    return next((made for made, marks in kinds if len(marks & set(cells)) >= 2), None)
 
 
-def _rocm_smi(cells: list[str]) -> str:
-    return "rocm_smi" if cells[:1] == ["device"] and _ROCM.search(",".join(cells)) else ""
+def _rocm_smi(cells: list[str]) -> Mapping | None:
+    return ROCM if cells[:1] == ["device"] and _ROCM.search(",".join(cells)) else None
 
 
-SOURCES.register("amd_smi")(AmdTable(_amd_smi, "gpu"))
-SOURCES.register("rocm_smi")(AmdTable(_rocm_smi, "device"))
+for _key, _name, _table in (
+    ("amd_smi", "amd-smi --csv", AmdTable(_amd_smi, "gpu")),
+    ("rocm_smi", "rocm-smi --csv", AmdTable(_rocm_smi, "device")),
+):
+    FORMATS.register(_key)(Format(_name, Kind.TELEMETRY, _table.score, _table.read))

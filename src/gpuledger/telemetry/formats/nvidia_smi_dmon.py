@@ -16,13 +16,63 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuledger.errors import FileFault
-from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
-from gpuledger.telemetry.tool_logs import Rows, Wrong, layout, of_log, without_asking
+from gpuledger.telemetry.formats import FORMATS, Format, Head, Kind, Opened, Seen, sure
+from gpuledger.telemetry.formats.logs import Rows, Wrong, first_of, layout, of_log, without_asking
+from gpuledger.telemetry.mapping.rules import TimeRule
 from gpuledger.telemetry.unpacking import text_lines
 
 _PEEK_LINES = 200
 _FIRST = ("Date", "Time", "gpu")
 _KNOWN = frozenset({"pwr", "sm", "mem", "mclk", "pviol", "fb", "sbecc", "rxpci", "pid", "gract", "smutil"})
+_BLANK = ("", "-", "N/A", "[N/A]", "ERR!")
+_UTIL = {
+    "gpu_util_ratio %": ("sm [%]", "sm"),
+    "mem_copy_util_ratio %": ("mem [%]", "mem"),
+    "enc_util_ratio %": ("enc [%]", "enc"),
+    "dec_util_ratio %": ("dec [%]", "dec"),
+    "fb_used_bytes MiB": ("fb [MiB]", "fb"),
+}
+_TIME, _LABELS = TimeRule(("time",), clock=("clock",)), {"gpu_index": ("gpu",)}
+# As driver 580 prints them: the names of the first header line with the units of the second, where MB is MiB; without
+# units (--format csv,nounit) the names alone. --gpm-metrics adds the activity of the pipes.
+DMON = layout(
+    "nvidia-smi dmon",
+    {
+        "power_w": ("pwr [W]", "pwr"),
+        "gpu_temp_c": ("gtemp [C]", "temp [C]", "gtemp", "temp"),
+        "mem_temp_c": ("mtemp [C]", "mtemp"),
+        **_UTIL,
+        "mem_clock_mhz": ("mclk [MHz]", "mclk"),
+        "sm_clock_mhz": ("pclk [MHz]", "pclk"),
+        "engine_ratio": ("gract [%]",),
+        "sm_ratio": ("smutil [%]",),
+        "occupancy_ratio": ("smocc [%]",),
+        "integer_ratio": ("intutil [%]",),
+        "tensor_ratio": ("mmaact [%]",),
+        "dfma_ratio": ("dfmat [%]",),
+        "hmma_ratio": ("hmmat [%]",),
+        "imma_ratio": ("immat [%]",),
+        "dram_ratio": ("dram [%]",),
+        "fp64_ratio": ("fp64 [%]",),
+        "fp32_ratio": ("fp32 [%]",),
+        "fp16_ratio": ("fp16 [%]",),
+        "pcie_tx_bytes_per_s": ("pcitx [MiB/s]",),
+        "pcie_rx_bytes_per_s": ("pcirx [MiB/s]",),
+    },
+    _LABELS,
+    time=_TIME,
+    every="1s",
+    ignored=tuple(
+        name
+        for plain, unit in (
+            ("jpg", "%"), ("ofa", "%"), ("pviol", "%"), ("tviol", "bool"), ("bar1", "MiB"), ("ccpm", "MiB"),
+            ("sbecc", "errs"), ("dbecc", "errs"), ("pci", "errs"), ("rxpci", "MiB/s"), ("txpci", "MiB/s"),
+        )
+        for name in (plain, f"{plain} [{unit}]")
+    ),
+    blank=_BLANK,
+)  # fmt: skip
+PMON = layout("nvidia-smi pmon", _UTIL, _LABELS, time=_TIME, every="1s", blank=_BLANK)
 
 
 @dataclass(frozen=True)
@@ -49,7 +99,8 @@ class Columns:
     @property
     def called(self) -> list[str]:
         """The columns by name and unit, date and time as one."""
-        made = [n if n == "gpu" or not u else f"{n} [{u}]" for n, u in zip(self.names, self.units, strict=True)]
+        units = (unit.removeprefix("GPM:").replace("MB", "MiB") for unit in self.units)
+        made = [n if n == "gpu" or not u else f"{n} [{u}]" for n, u in zip(self.names, units, strict=True)]
         if self.dated:
             return ["time", *made[2:]]
         return ["clock", *made[1:]] if self.names[0] == "Time" else made
@@ -74,11 +125,6 @@ def header(lines: Iterator[str] | list[str]) -> Columns | None:
     return None
 
 
-def peeked(path: Path) -> list[str]:
-    """The first lines of a log."""
-    return [line for _, line in zip(range(_PEEK_LINES), text_lines(path), strict=False)]
-
-
 def data_lines(path: Path, columns: Columns) -> Iterator[tuple[int, str]]:
     """The lines with their numbers, without headers; a fault where a header names other columns than the first."""
     for number, line in enumerate(text_lines(path), 1):
@@ -90,58 +136,50 @@ def data_lines(path: Path, columns: Columns) -> Iterator[tuple[int, str]]:
             yield number, line
 
 
-class NvidiaSmiDmon:
-    """Lines of dmon, one per GPU and round."""
-
-    def fits(self, head: Head) -> Fit:
-        """By the first header line."""
-        found = header(head.lines())
-        return Fit.SURE if found and "pid" not in found.names else Fit.NO
-
-    def open(self, path: Path) -> Opened:
-        """The header is looked for here; the lines are cut when asked."""
-        first = peeked(path)
-        columns = header(first)
-        if columns is None:
-            raise FileFault(path, "it has no line of column names", hint="let dmon print its header")
-        gpu, count = columns.names.index("gpu"), len(columns.names)
-
-        def rows(path: Path) -> Rows:
-            for number, line in data_lines(path, columns):
-                cells = columns.cells(line)
-                yield columns.timed(cells) if len(cells) == count else Wrong(number, line)
-
-        seen = [c[gpu] for line in first if not line.startswith("#") and len(c := columns.cells(line)) == count]
-        once = ["every"] if len(set(seen)) == len(seen) else []
-        return of_log(path, columns.called, rows, without_asking(layout("nvidia_smi_dmon"), *once))
+def _score(head: Head, of_processes: bool) -> Seen:
+    """By the first header line."""
+    found = header(head.lines)
+    return sure(found and ("pid" in found.names) is of_processes and f"the header # {' '.join(found.names)[:40]}")
 
 
-SOURCES.register("nvidia_smi_dmon")(NvidiaSmiDmon())
+def _read_dmon(path: Path) -> Opened:
+    """The header is looked for here; the lines are cut when asked."""
+    first = first_of(path, _PEEK_LINES)
+    columns = header(first)
+    if columns is None:
+        raise FileFault(path, "it has no line of column names", hint="let dmon print its header")
+    gpu, count = columns.names.index("gpu"), len(columns.names)
+
+    def rows(path: Path) -> Rows:
+        for number, line in data_lines(path, columns):
+            cells = columns.cells(line)
+            yield columns.timed(cells) if len(cells) == count else Wrong(number, line)
+
+    seen = [c[gpu] for line in first if not line.startswith("#") and len(c := columns.cells(line)) == count]
+    once = ["every"] if len(set(seen)) == len(seen) else []
+    return of_log(path, columns.called, rows, without_asking(DMON, *once))
+
+
+FORMATS.register("nvidia_smi_dmon")(
+    Format("nvidia-smi dmon", Kind.TELEMETRY, lambda head: _score(head, False), _read_dmon)
+)
 
 
 _SHARES = ("sm", "mem", "enc", "dec")
 _NOTE = "the utilization of a GPU is that of its processes added up, at most 100 %; pmon prints no power"
 
 
-class NvidiaSmiPmon:
-    """Lines of pmon, added up by GPU and round."""
-
-    def fits(self, head: Head) -> Fit:
-        """By the first header line."""
-        found = header(head.lines())
-        return Fit.SURE if found and "pid" in found.names else Fit.NO
-
-    def open(self, path: Path) -> Opened:
-        """The header is looked for here; the lines are cut and added up when asked."""
-        columns = header(peeked(path))
-        if columns is None:
-            raise FileFault(path, "it has no line of column names", hint="let pmon print its header")
-        kept = [n for n in (*_SHARES, "fb") if n in columns.names]
-        time = [columns.called[0]] if columns.called[0] in ("time", "clock") else []
-        names = [*time, "gpu", *(f"{n} [{'MB' if n == 'fb' else '%'}]" for n in kept)]
-        opened = of_log(path, names, lambda path: _rows(path, columns, kept), layout("nvidia_smi_pmon"))
-        opened.notes.append(_NOTE)
-        return opened
+def _read_pmon(path: Path) -> Opened:
+    """The lines of a GPU's processes are added up."""
+    columns = header(first_of(path, _PEEK_LINES))
+    if columns is None:
+        raise FileFault(path, "it has no line of column names", hint="let pmon print its header")
+    kept = [n for n in (*_SHARES, "fb") if n in columns.names]
+    time = [columns.called[0]] if columns.called[0] in ("time", "clock") else []
+    names = [*time, "gpu", *(f"{n} [{'MiB' if n == 'fb' else '%'}]" for n in kept)]
+    opened = of_log(path, names, lambda path: _rows(path, columns, kept), PMON)
+    opened.notes.append(_NOTE)
+    return opened
 
 
 def _rows(path: Path, columns: Columns, kept: list[str]) -> Rows:
@@ -180,4 +218,6 @@ def _numbers(cells: Iterator[str]) -> Iterator[int]:
     yield from (int(cell) for cell in cells if cell.isdecimal() and len(cell) < 10)
 
 
-SOURCES.register("nvidia_smi_pmon")(NvidiaSmiPmon())
+FORMATS.register("nvidia_smi_pmon")(
+    Format("nvidia-smi pmon", Kind.TELEMETRY, lambda head: _score(head, True), _read_pmon)
+)

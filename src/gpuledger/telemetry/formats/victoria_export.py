@@ -14,11 +14,11 @@ import msgspec
 import numpy as np
 
 from gpuledger.errors import FileFault
+from gpuledger.telemetry.formats import FORMATS, Format, Head, Kind, Opened, Seen, sure
 from gpuledger.telemetry.series import FARTHEST_MS, Points
 from gpuledger.telemetry.series.answers import UNREADABLE
 from gpuledger.telemetry.series.opening import MOST_WRONG_LINES, SHOWN_CHARS, opened, read_once
 from gpuledger.telemetry.series.pivot import pivot
-from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
 from gpuledger.telemetry.unpacking import text_lines
 
 _START = re.compile(rb'\s*\{\s*"metric"\s*:\s*\{')
@@ -30,19 +30,13 @@ class _Line(msgspec.Struct, frozen=True):
     timestamps: list[int]
 
 
-class VictoriaExport:
-    """Series as VictoriaMetrics exports them, one JSON object per line."""
-
-    def fits(self, head: Head) -> Fit:
-        """An object that starts with the labels of a metric."""
-        return Fit.SURE if _START.match(head.first) else Fit.NO
-
-    def open(self, path: Path) -> Opened:
-        """All series are read here: a row needs the metrics of its device, which stand far apart."""
-        return read_once(path, _read)
+def _score(head: Head) -> Seen:
+    """An object that starts with the labels of a metric."""
+    return sure(_START.match(head.first) and 'JSON that starts {"metric": {')
 
 
 def _read(path: Path) -> Opened:
+    """All series are read here: a row needs the metrics of its device, which stand far apart."""
     points, wrong = Points(), list[tuple[int, str]]()
     decoder = msgspec.json.Decoder(_Line)
     for number, line in enumerate(text_lines(path), start=1):
@@ -72,4 +66,6 @@ def _numbers(one: _Line) -> tuple[np.ndarray, np.ndarray]:
     return at_ms, np.array([np.nan if v is None else float(v) for v in one.values], np.float64)
 
 
-SOURCES.register("victoria_metrics")(VictoriaExport())
+FORMATS.register("victoria_metrics")(
+    Format("export of VictoriaMetrics", Kind.TELEMETRY, _score, lambda path: read_once(path, _read))
+)

@@ -1,4 +1,4 @@
-"""Is a file opened by the same source, whether all sources were asked or only those that can know it?"""
+"""Is a file opened by the same format, whether all formats were asked or only those that can know it?"""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gpuledger.telemetry.sources import PARQUET_MAGIC, SOURCES, TABLE_MODULES, Fit, Head, TableSource
+from gpuledger.telemetry.formats import FORMATS, PARQUET_MAGIC, TABLE_MODULES, Fit, Head
 
 
-def test_every_source_of_tables_is_among_those_that_are_loaded_for_one():
-    modules = {type(source).__module__.rpartition(".")[2] for _, source in SOURCES if isinstance(source, TableSource)}
+def test_every_format_of_tables_is_among_those_that_are_loaded_for_one():
+    modules = {one.score.__module__.rpartition(".")[2] for _, one in FORMATS if one.from_table}
     assert modules | {"parquet_file"} == set(TABLE_MODULES)
 
 
@@ -21,11 +21,11 @@ WORDS = [b"\n# HELP ", b"system.gpu.0.gpu,", b'{"metric":', b"\ngpu:0/x (W)/last
 
 @given(st.lists(st.sampled_from(WORDS) | st.binary(max_size=20), max_size=8), st.sampled_from([".csv", ".parquet", ""]))
 @example([], ".jsonl")
-def test_only_sources_of_tables_can_know_a_file_that_starts_as_parquet_and_is_not_text(parts, suffix):
+def test_only_formats_of_tables_can_know_a_file_that_starts_as_parquet_and_is_not_text(parts, suffix):
     head = Head(Path(f"file{suffix}"), PARQUET_MAGIC + b"\x15\x00" + b"".join(parts))
     assert head.parquet
     assert not head.text
-    assert {name for name, source in SOURCES if source.fits(head) is not Fit.NO} == {"parquet"}
+    assert {name for name, one in FORMATS if one.score(head).fit is not Fit.NO} == {"parquet"}
 
 
 def test_a_packed_file_is_not_parquet():

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpuledger.errors import FileFault
+from gpuledger.telemetry.formats import FORMATS, Format, Head, Kind, Opened, Seen, sure
 from gpuledger.telemetry.series import FARTHEST_MS, Points
 from gpuledger.telemetry.series.exporters import NAME, readings
 from gpuledger.telemetry.series.opening import MOST_WRONG_LINES, SHOWN_CHARS, opened, read_once
 from gpuledger.telemetry.series.pivot import pivot
-from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
 from gpuledger.telemetry.unpacking import text_lines
 
 _COMMENT = re.compile(rb"# (HELP|TYPE|UNIT) [a-zA-Z_:][a-zA-Z0-9_:]* |# EOF\s*$", re.MULTILINE)
@@ -29,24 +29,16 @@ FIRST_LINES = 20
 _NAME = re.compile(r'(?:.*[{\s,]__name__="|\s*\{"|\s*)([a-zA-Z_:][a-zA-Z0-9_:]*)')
 
 
-class MetricText:
-    """One sample per line; lines of a series need not stand together."""
-
-    def fits(self, head: Head) -> Fit:
-        """Its comments, its first series, or a line that can be nothing but a sample."""
-        if head.broken or b"\x00" in head.first:
-            return Fit.NO
-        if _COMMENT.match(head.first) or _DUMPED.match(head.first):
-            return Fit.SURE
-        lines = (line for line in head.first.decode("utf-8", "replace").splitlines() if not line.startswith("#"))
-        return Fit.SURE if any(map(_is_sample, islice(lines, FIRST_LINES))) else Fit.NO
-
-    def open(self, path: Path) -> Opened:
-        """All points are read here: a row needs the metrics of its device, which stand far apart."""
-        return read_once(path, _read)
+def _score(head: Head) -> Seen:
+    """Its comments, its first series, or a line that can be nothing but a sample."""
+    if head.text and (found := _COMMENT.match(head.first) or _DUMPED.match(head.first)):
+        return sure(f"lines of metrics ({found[0].decode(errors='replace').strip()})")
+    lines = islice((line for line in head.lines if not line.startswith("#")), FIRST_LINES)
+    return sure(next((f"lines of metrics ({line[:40]})" for line in lines if _is_sample(line)), None))
 
 
 def _read(path: Path) -> Opened:
+    """All points are read here: a row needs the metrics of its device, which stand far apart."""
     reader = _Reader(path)
     for number, line in enumerate(text_lines(path, ends=True), start=1):
         reader.take(number, line)
@@ -130,7 +122,7 @@ def _known(series: str) -> bool:
     return (series_labels(series) or {}).get(NAME) in readings()
 
 
-SOURCES.register("metrics")(MetricText())
+FORMATS.register("metrics")(Format("page of metrics", Kind.TELEMETRY, _score, lambda path: read_once(path, _read)))
 
 
 _METRIC = r"[a-zA-Z_:][a-zA-Z0-9_:]*"

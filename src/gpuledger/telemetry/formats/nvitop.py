@@ -18,37 +18,51 @@ import numpy as np
 import pyarrow as pa
 
 from gpuledger.errors import FileFault
+from gpuledger.telemetry.formats import FORMATS, Format, Head, Kind, Opened, Seen, sure
+from gpuledger.telemetry.formats.logs import layout
 from gpuledger.telemetry.mapping import TimeRule
 from gpuledger.telemetry.mapping.shape import melted
 from gpuledger.telemetry.mapping.wide import plan_of
-from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
-from gpuledger.telemetry.tool_logs import layout
 
 _COLUMN = re.compile(r"(.*?/?)(?:cuda:\d+ \()?gpu:(\d+)\)?/([a-z_]+ \([^)]+\))/(mean|last)")
 _CHECKED_ROWS = 1000
 
 
-class Nvitop:
-    """Rows of a collector of nvitop."""
+LAYOUT = layout(
+    "nvitop metrics",
+    {
+        "gpu_util_ratio": ("gpu_utilization (%)",),
+        "mem_copy_util_ratio": ("memory_utilization (%)",),
+        "fb_used_bytes": ("memory_used (MiB)",),
+        "fb_free_bytes": ("memory_free (MiB)",),
+        "gpu_temp_c": ("temperature (C)",),
+        "power_w": ("power_usage (W)",),
+        "power_limit_w": ("power_limit (W)",),
+    },
+    {"gpu_index": ("gpu",), "host": ("host", "hostname", "node")},
+    blank=("", "nan", "NaN"),
+)
 
-    def fits(self, head: Head) -> Fit:
-        """By a column of a GPU in the header."""
-        cells = next(iter(head.lines()), "").split(",")
-        return Fit.SURE if any(_COLUMN.fullmatch(cell.strip('"')) for cell in cells) else Fit.NO
 
-    def open(self, path: Path) -> Opened:
-        """CSV."""
-        from gpuledger.telemetry.sources.csv_file import CsvSource  # tables of other files do without
+def _score(head: Head) -> Seen:
+    """By a column of a GPU in the header."""
+    cells = next(iter(head.lines), "").split(",")
+    return sure(next((f"the column {cell}" for cell in cells if _COLUMN.fullmatch(cell.strip('"'))), None))
 
-        opened = CsvSource().open(path)
-        reads = self.from_table(path, opened.names)
-        return reads(opened) if reads else opened
 
-    def from_table(self, path: Path, names: list[str]) -> Callable[[Opened], Opened] | None:
-        """Tables with nvitop's columns, whatever file they are in."""
-        found = [match for name in names if (match := _COLUMN.fullmatch(name)) and "pid:" not in match[1]]
-        last = [match for match in found if match[4] == "last"]
-        return partial(_read, path, last or found) if found else None
+def _open(path: Path) -> Opened:
+    from gpuledger.telemetry.formats.csv_file import open_csv  # tables of other files do without
+
+    opened = open_csv(path)
+    reads = _from_table(path, opened.names)
+    return reads(opened) if reads else opened
+
+
+def _from_table(path: Path, names: list[str]) -> Callable[[Opened], Opened] | None:
+    """Tables with nvitop's columns, whatever file they are in."""
+    found = [match for name in names if (match := _COLUMN.fullmatch(name)) and "pid:" not in match[1]]
+    last = [match for match in found if match[4] == "last"]
+    return partial(_read, path, last or found) if found else None
 
 
 def _read(path: Path, found: list[re.Match[str]], opened: Opened) -> Opened:
@@ -62,7 +76,7 @@ def _read(path: Path, found: list[re.Match[str]], opened: Opened) -> Opened:
         opened.notes.append(f"metrics of the tag {tag.rstrip('/')!r} are read; those of other tags are passed over")
     if not last and time in opened.names and length in opened.names:
         _refuse_growing(path, opened, time, length)
-    mapping = msgspec.structs.replace(layout("nvitop"), time=TimeRule((time,)))
+    mapping = msgspec.structs.replace(LAYOUT, time=TimeRule((time,)))
     return melted(opened, plan, mapping)
 
 
@@ -85,4 +99,4 @@ def _refuse_growing(path: Path, opened: Opened, time: str, length: str) -> None:
         )
 
 
-SOURCES.register("nvitop")(Nvitop())
+FORMATS.register("nvitop")(Format("nvitop metrics", Kind.TELEMETRY, _score, _open, _from_table))

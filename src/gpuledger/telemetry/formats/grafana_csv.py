@@ -19,12 +19,12 @@ from pathlib import Path
 import pyarrow as pa
 
 from gpuledger.errors import FileFault
+from gpuledger.telemetry.formats import FORMATS, Format, Head, Kind, Opened, Seen, sure
+from gpuledger.telemetry.formats.metric_text import series_labels
 from gpuledger.telemetry.series import Points
 from gpuledger.telemetry.series.exporters import NAME, readings
 from gpuledger.telemetry.series.opening import SHOWN_CHARS, opened, read_once
 from gpuledger.telemetry.series.pivot import pivot
-from gpuledger.telemetry.sources import SOURCES, Fit, Head, Opened
-from gpuledger.telemetry.sources.metric_text import series_labels
 from gpuledger.telemetry.stamps import Fault, StampReader
 from gpuledger.telemetry.unpacking import text_lines
 
@@ -40,22 +40,13 @@ _METRICS = (NAME, "metric", "metric_name", "name")
 _Frame = Callable[[list[str]], Iterable[tuple[int, str]]]
 
 
-class GrafanaCsv:
-    """CSV as a Grafana panel exports it."""
-
-    def fits(self, head: Head) -> Fit:
-        """A time first, and columns that name series, or a metric and a value."""
-        if head.broken or b"\x00" in head.first:
-            return Fit.NO
-        lines = head.first.decode("utf-8-sig", "replace").splitlines()
-        separator, lines = _separator(lines)
-        rows = csv.reader(lines[:2], delimiter=separator)
-        header, first = next(rows, []), next(rows, [])
-        return Fit.SURE if _shape(header) or _is_long(header, first) else Fit.NO
-
-    def open(self, path: Path) -> Opened:
-        """The file is read whole: a row of telemetry needs the series of its device."""
-        return read_once(path, _read)
+def _score(head: Head) -> Seen:
+    """A time first, and columns that name series, or a metric and a value."""
+    separator, lines = _separator(head.lines)
+    rows = csv.reader(lines[:2], delimiter=separator)
+    header, first = next(rows, []), next(rows, [])
+    shape = _shape(header) or ("long" if _is_long(header, first) else "")
+    return sure(shape and f"its columns stand for series ({shape})")
 
 
 def _separator(lines: list[str]) -> tuple[str, list[str]]:
@@ -214,4 +205,6 @@ class _Reader:
                     self.with_unit = self.with_unit or word[:SHOWN_CHARS]
 
 
-SOURCES.register("grafana")(GrafanaCsv())
+FORMATS.register("grafana")(
+    Format("CSV of a Grafana panel", Kind.TELEMETRY, _score, lambda path: read_once(path, _read))
+)
