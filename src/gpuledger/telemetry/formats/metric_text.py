@@ -10,12 +10,16 @@ DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-1"} 45 1768900000.5         OpenMetrics, 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from gpuledger.errors import FileFault
-from gpuledger.telemetry.formats import FORMATS, Format, Head, Kind, Opened, Seen, sure
+from gpuledger.telemetry.formats import FORMATS, NOT_SEEN, Fit, Format, Head, Kind, Opened, Seen
+from gpuledger.telemetry.requests import is_of_requests, may_be_served, names_server, requests_note, servers_among
 from gpuledger.telemetry.series import FARTHEST_MS, Points
 from gpuledger.telemetry.series.exporters import NAME, readings
 from gpuledger.telemetry.series.opening import MOST_WRONG_LINES, SHOWN_CHARS, opened, read_once
@@ -30,11 +34,27 @@ _NAME = re.compile(r'(?:.*[{\s,]__name__="|\s*\{"|\s*)([a-zA-Z_:][a-zA-Z0-9_:]*)
 
 
 def _score(head: Head) -> Seen:
-    """Its comments, its first series, or a line that can be nothing but a sample."""
+    """Lines of metrics; those of a model server without a reading of a GPU are another format's."""
+    if not (why := is_metric_text(head)):
+        return NOT_SEEN
+    return Seen(Fit.LIKELY if server_of(head) else Fit.SURE, f"lines of metrics ({why})")
+
+
+def is_metric_text(head: Head) -> str:
+    """What shows lines of metrics: a comment, the first series, or a line that can be nothing but a sample."""
     if head.text and (found := _COMMENT.match(head.first) or _DUMPED.match(head.first)):
-        return sure(f"lines of metrics ({found[0].decode(errors='replace').strip()})")
+        return found[0].decode(errors="replace").strip()
     lines = islice((line for line in head.lines if not line.startswith("#")), FIRST_LINES)
-    return sure(next((f"lines of metrics ({line[:40]})" for line in lines if _is_sample(line)), None))
+    return next((line[:40] for line in lines if _is_sample(line)), "")
+
+
+def server_of(head: Head) -> str:
+    """The model server whose metrics a page has; empty where it has readings of GPUs too."""
+    lines = head.page.splitlines() if may_be_served(head.page) else []
+    found = (sample(line) for line in lines if not line.startswith("#"))
+    names = {(series_labels(one.series) or {}).get(NAME, "") for one in found if one}
+    servers = servers_among(names)
+    return servers[0].name if servers and names.isdisjoint(readings()) else ""
 
 
 def _read(path: Path) -> Opened:
@@ -108,14 +128,25 @@ class _Reader:
         if not self.timed:
             for series, (_, value) in self.untimed.items():
                 self.points.add(series, 0, value)
-        return opened(self.path, pivot(self.points, timed=self.timed), self.wrong)
+        made = opened(self.path, pivot(self.points, timed=self.timed), self.wrong, "a page of metrics")
+        made.notes.extend(requests_note(self._last, {labels.get(NAME, "") for labels in self.points.labels}))
+        return made
+
+    def _last(self) -> Iterator[tuple[dict[str, str], float]]:
+        """The last value of each series of a model server."""
+        series, at_ms, values = self.points.arrays()
+        asked = [n for n, labels in enumerate(self.points.labels) if is_of_requests(labels.get(NAME, ""))]
+        mine = np.flatnonzero(np.isin(series, asked))
+        order = mine[np.argsort(at_ms[mine], kind="stable")]
+        last = dict(zip(series[order].tolist(), values[order].tolist(), strict=True))
+        return ((self.points.labels[number], value) for number, value in last.items())
 
 
 def _is_sample(line: str) -> bool:
     """Whether a line is a sample of a known metric, or of any with a name and labels: `NAME{LABEL="TEXT"} VALUE`."""
     found = sample(line)
-    labels = series_labels(found.series) if found else None
-    return labels is not None and (labels.get(NAME) in readings() or (NAME in labels and len(labels) > 1))
+    name = (labels := (series_labels(found.series) if found else None) or {}).get(NAME, "")
+    return name in readings() or names_server(name) or bool(name and len(labels) > 1)
 
 
 def _known(series: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,15 +13,18 @@ from gpuledger.errors import FileFault, map_os_error
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.formats import Opened
 from gpuledger.telemetry.not_read import metrics_note
+from gpuledger.telemetry.requests import RECORD
 from gpuledger.telemetry.series import Points
 from gpuledger.telemetry.series.exporters import NAME, exporters, is_needless
 from gpuledger.telemetry.series.pivot import Pivot
 from gpuledger.telemetry.shares import note as shares_unknown
-from gpuledger.units import utc
+from gpuledger.units import some, utc
 
 BATCH_ROWS = 1 << 18
 MOST_WRONG_LINES = 1_000_000
 SHOWN_CHARS = 80
+# What the name of a metric begins with: whose it is.
+_START = re.compile(r"[^_:]*[_:]?")
 # Clocks of hosts and of this machine may differ by this much before it is worth a word.
 SKEW_MS = 300_000
 
@@ -42,10 +46,10 @@ def read_once(path: Path, read: Callable[[Path], Opened]) -> Opened:
     return _last[key]
 
 
-def opened(path: Path, made: Pivot, wrong: list[tuple[int, str]]) -> Opened:
-    """The rows of a pivot as the import takes them."""
+def opened(path: Path, made: Pivot, wrong: list[tuple[int, str]], what: str = "a file of metrics") -> Opened:
+    """The rows of a pivot as the import takes them. `what`: the kind of file, for one that has no reading of a GPU."""
     if not made.columns:
-        raise _no_reading(path, made.points)
+        raise _no_reading(path, made.points, what)
     notes = [*made.notes, *_future(made), *metrics_note(n for n in made.not_read if not is_needless(n))]
 
     def batches(columns: list[str], _labels: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
@@ -74,15 +78,14 @@ def _future(made: Pivot) -> list[str]:
     return [f"{len(late)} points are later than now, up to {utc(int(late.max())):%Y-%m-%dT%H:%MZ}: check the clocks"]
 
 
-def _no_reading(path: Path, points: Points) -> FileFault:
-    names = sorted({labels[NAME] for labels in points.labels if NAME in labels})
+def _no_reading(path: Path, points: Points, what: str) -> FileFault:
+    names = sorted({labels[NAME] for labels in points.labels if NAME in labels}, key=lambda n: (is_needless(n), n))
+    if not names:
+        return FileFault(path, "it has no metric with a value", hint="check the page or the query that wrote it")
+    starts = list(dict.fromkeys(_START.match(name)[0] + "*" for name in names))  # type: ignore[index]
     shown = ", ".join(names[:4]) + (", ..." if len(names) > 4 else "")
-    known = ", ".join(exporters())
-    if names:
-        why, hint = f"none of its metrics ({shown}) is a reading of a GPU", f"export the metrics of {known}"
-    else:
-        why, hint = "it has no metric with a value", "check the page or the query that wrote it"
-    return FileFault(path, why, hint=hint)
+    why = f"it is {what} ({some(starts)}): none of its metrics ({shown}) is a reading of a GPU"
+    return FileFault(path, why, hint=f"record samples: {RECORD}; or save a page of {', '.join(exporters())}")
 
 
 __all__ = ["MOST_WRONG_LINES", "SHOWN_CHARS", "opened", "read_once"]
