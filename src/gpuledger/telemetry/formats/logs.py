@@ -7,7 +7,7 @@ is not taken for it. What cuts lines itself yields rows in the columns of `LONG`
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -160,9 +160,11 @@ def _numbered(rows: Rows, wrong: list[tuple[int, str]]) -> Iterator[list[str]]:
             yield row
 
 
-def mig_note(boards: int, slices: int) -> list[str]:
-    """What boards that are cut into slices do not report; nothing where there is none."""
+def mig_note(boards: int, slices: int, instances: Sequence[str] = ()) -> list[str]:
+    """What boards that are cut into slices do not report; nothing where there is none. `instances`: the slices' IDs."""
     if not boards:
         return []
-    on = f"MIG is on for {boards} of the GPUs, in {slices} slices: such a board reports no utilization"
+    named = f" (GPU instances {', '.join(instances)})" if boards == 1 and instances else ""
+    cut = f"{slices} slice{'s' * (slices != 1)}{named}"
+    on = f"MIG is on for {boards} of the GPUs, in {cut}: such a board reports no utilization"
     return [f"{on}; nvidia-smi dmon --gpm-metrics and dcgm-exporter have that of each slice"]

@@ -12,8 +12,6 @@ from typing import NamedTuple
 
 from gpuledger.telemetry.formats import FORMATS, NOT_SEEN, Fit, Format, Head, Kind, Seen
 
-_FIELDS = "timestamp,name,uuid,index,utilization.gpu,memory.used,power.draw"
-_QUERY = f"record samples: nvidia-smi --query-gpu={_FIELDS} --format=csv -l 5 > gpus.csv"
 _AMD = "record samples: amd-smi monitor -p -t -u -m -v -w 5 --csv > monitor.csv"
 
 
@@ -28,12 +26,6 @@ class Refused(NamedTuple):
 
 
 REFUSED = {
-    "nvidia_smi_screen": Refused(
-        "screen of nvidia-smi", "the screen of nvidia-smi, not samples over time", _QUERY, (r"\|\s+NVIDIA-SMI \d",)
-    ),
-    "nvidia_smi_q": Refused(
-        "nvidia-smi -q", "the report of nvidia-smi -q, not samples over time", _QUERY, (r"=+NVSMI LOG=+",)
-    ),
     "amd_smi_text": Refused(
         "amd-smi as text", "a table that amd-smi prints without --csv, not samples over time", _AMD,
         (r"^ *(TIMESTAMP +)?GPU +(XCP +)?[A-Z][A-Z0-9_%]*( +[A-Z][A-Z0-9_%]*)+ *$",),
