@@ -90,7 +90,7 @@ def aws_rows(machines: Sequence[Machine], periods: Sequence[tuple[int, int]]) ->
 
 def snake_rows(rows: Sequence[Row]) -> list[Row]:
     """The same under the names of CUR 2.0."""
-    from gpuledger.cost.inventories.content import snake
+    from gpuledger.telemetry.formats.columns import snake
 
     return [{snake(name): value for name, value in row.items()} for row in rows]
 

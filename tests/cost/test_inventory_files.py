@@ -33,13 +33,14 @@ from bills import (
     write_json,
     write_text,
 )
-from gpuledger.cost.inventories.content import Content, snake
+from gpuledger.cost.inventories.content import Content
 from gpuledger.cost.inventories.fields import gpus_in, has_gpus
 from gpuledger.cost.inventories.findings import Skipped
 from gpuledger.cost.inventories.kinds import KINDS, Found, Spent, read_stock
 from gpuledger.cost.inventories.matching import Presence
 from gpuledger.cost.inventories.settling import settle
 from gpuledger.errors import FactError, FileFault, InputError
+from gpuledger.telemetry.formats.columns import snake
 from gpuledger.units import MS_PER_DAY, day_start_ms
 
 DAY = day_start_ms("2026-01-20")

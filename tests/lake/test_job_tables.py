@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 from pathlib import Path
 
@@ -245,12 +246,35 @@ def test_a_pod_that_kubectl_no_longer_lists_is_ended_by_a_table(tmp_path):
     assert (claim.end_ms, claim.gpus, claim.team) == (claim.start_ms + 3 * 3_600_000, 2, "nlp")
 
 
-def test_a_table_in_utf16_is_named_as_such(tmp_path):
+def test_a_table_in_utf16_or_packed_is_read(tmp_path):
     file = tmp_path / "jobs.csv"
-    file.write_bytes("job,user\n1,ann\n".encode("utf-16"))
-    with pytest.raises(FileFault, match="UTF-16") as raised:
+    text = "job,user,host,start,end\n1,ann,n1,2026-01-20T01:00:00Z,2026-01-20T02:00:00Z\n"
+    for data in (text.encode("utf-16"), gzip.compress(text.encode())):
+        file.write_bytes(data)
+        assert placed(read_jobs(file)) == [("1", "ann", "n1", None, None, False)]
+
+
+def test_a_table_in_another_encoding_names_its_line(tmp_path):
+    file = tmp_path / "jobs.csv"
+    file.write_bytes("job,user,host,start,end\n1,j\xf6rg,n1,2026-01-20T01:00:00Z,\n".encode("latin-1"))
+    with pytest.raises(FileFault, match="not UTF-8 text") as raised:
         read_jobs(file)
-    assert "iconv -f UTF-16" in raised.value.hint
+    assert "iconv -f LATIN1" in raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "what", "instead"),
+    [
+        ("device,usd_per_h\ngpu-1,2.5\n", "a bill or a list of machines", "--inventory"),
+        ("NodeName=n1 Gres=gpu:8\n", "a bill or a list of machines", "--inventory"),
+        ("index, utilization.gpu [%]\n0, 50 %\n", "samples of GPUs", "gpuledger analyze"),
+        ("timestamp,UUID,modelName,Hostname,gpu,DCGM_FI_DEV_GPU_UTIL\n1,GPU-1,A10,h,0,5\n", "samples", "analyze"),
+    ],
+)
+def test_what_another_command_takes_is_named_with_it(tmp_path, text, what, instead):
+    with pytest.raises(FileFault, match=what) as raised:
+        read_jobs(write(tmp_path, text), "UTC")
+    assert instead in raised.value.hint
 
 
 def test_pod_history_as_a_list_of_objects(tmp_path):

@@ -12,6 +12,7 @@ import click
 
 from gpuledger.cli.options import PATH
 from gpuledger.cli.screen import Bar, Screen, Stages
+from gpuledger.encode import plain
 from gpuledger.errors import InputError
 
 if TYPE_CHECKING:
@@ -93,10 +94,12 @@ def books(
     tables: Sequence[Path],
     *,
     owners: bool = True,
+    zone: str | None = None,
 ) -> Iterator[Lake]:
     """The lake, its ledger brought up to date; or, where files are named, the books of these files alone.
 
     `tables`: job tables that say who held the GPUs of the files; `owners`: whether the statement is of some owners.
+    `zone`: of the times of tables that have none, where none is named.
     """
     from gpuledger.lake.layout import Lake
 
@@ -111,13 +114,15 @@ def books(
     from gpuledger.ledger.of_files import Jobs, books_of
     from gpuledger.telemetry.stated import stated_words
 
-    cut, jobs = any(name in chosen for name in ("since", "until", "last")), Jobs(tuple(tables), zone_named())
+    cut, jobs = any(name in chosen for name in ("since", "until", "last")), Jobs(tuple(tables), zone_named() or zone)
     with books_of(files, limits, reading(), Bars(stages), cut=cut, jobs=jobs, owners=owners) as (lake, found):
         if found.stated:
             screen.say(f"stated: {stated_words(found.stated)}", err=True)
-        for note in found.notes:
-            screen.say(f"note: {note}", err=True)
+        notes = list(found.notes)
         if found.rows_rejected:
             why = ", ".join(f"{n} x {reason}" for reason, n in found.rejects.items())
-            screen.say(f"note: {found.rows_rejected} rows could not be used ({why})", err=True)
+            notes.append(f"{found.rows_rejected} rows could not be used ({why})")
+        for note in notes:
+            screen.say(f"note: {note}", err=True)
+        screen.read = {"stated": plain(found.stated), "notes": notes}
         yield lake

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpuledger.cli.analysis import books, jobs_option, reading_options
+from gpuledger.cli.analysis import books, jobs_option, reading_options, zone_named
 from gpuledger.cli.options import (
     PATH,
     REPORT,
@@ -61,6 +61,7 @@ def command(
     ledger first.
     """
     from gpuledger.catalog.thresholds import load_thresholds
+    from gpuledger.cli.given_files import given_files
     from gpuledger.cli.showing import give, write_files
     from gpuledger.cost.teams import Config, set_teams
     from gpuledger.efficiency.calibration_files import load_calibration
@@ -68,10 +69,15 @@ def command(
     from gpuledger.efficiency.statement import to_json
     from gpuledger.encode import encode
     from gpuledger.ledger.read.window import scope_of
+    from gpuledger.telemetry.formats import Kind
 
-    limits, given = load_thresholds(thresholds_file), (lake_dir, files, reading, chosen)
+    kinds = given_files(files, reading().mapping is not None)
+    if kinds.alone:
+        return kinds.show(kinds.documents(zone_named()), out, screen, full=full)
+    tables, zone = (*tables, *kinds.of(Kind.JOBS)), kinds.used_as(screen, zone_named(), Kind.JOBS)
+    limits, given = load_thresholds(thresholds_file), (lake_dir, kinds.samples, reading, chosen)
     owners = bool(chosen) or by is not None
-    with screen.stages() as stages, books(*given, limits, screen, stages, tables, owners=owners) as lake:
+    with screen.stages() as stages, books(*given, limits, screen, stages, tables, owners=owners, zone=zone) as lake:
         statement = statement_or_snapshot(
             lake,
             scope_of(lake, **chosen),
@@ -83,11 +89,10 @@ def command(
         )
         if screen.as_json and out is None:  # what documents take is not loaded
             made = encode("snapshot", statement) if isinstance(statement, Snapshot) else to_json(statement)
-            screen.answer({**made, "files": {}})
-            return
+            return screen.answer({**made, "files": {}})
         document = _document(statement, limits)
         written = write_files(document, out, screen, stages)
-    give(document, screen, written, full=full)
+    return give(document, screen, written, full=full)
 
 
 def _document(statement: EfficiencyStatement | Snapshot, limits: Thresholds) -> Document:

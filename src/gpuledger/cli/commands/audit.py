@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpuledger.cli.analysis import books, jobs_option, reading_options
+from gpuledger.cli.analysis import books, jobs_option, reading_options, zone_named
 from gpuledger.cli.options import (
     PATH,
     REPORT,
@@ -112,14 +112,22 @@ def command(
         return _around(screen, around, lake_dir, out, chosen, fail_on, full, given)
     from gpuledger.catalog.thresholds import load_thresholds
     from gpuledger.cli.auditing import FailOn, audit_lake, wanted
+    from gpuledger.cli.given_files import given_files
     from gpuledger.cli.showing import write_files
     from gpuledger.efficiency.snapshot import Snapshot
     from gpuledger.report.documents.audit import audit_document
     from gpuledger.report.documents.snapshot import snapshot_document
+    from gpuledger.telemetry.formats import Kind
 
-    asked, judge = wanted(lake_dir, **given), FailOn.parse(fail_on) if fail_on else None
-    limits = load_thresholds()
-    with screen.stages() as stages, books(lake_dir, files, reading, chosen, limits, screen, stages, tables) as lake:
+    kinds, limits = given_files(files, reading().mapping is not None), load_thresholds()
+    if kinds.alone:
+        kinds.show(kinds.documents(zone_named()), out, screen, full=full)
+        return 0
+    zone = kinds.used_as(screen, zone_named(), Kind.JOBS, Kind.INVENTORY)
+    given["inventory"], tables = (*given["inventory"], *kinds.of(Kind.INVENTORY)), (*tables, *kinds.of(Kind.JOBS))
+    asked, judge, files = wanted(lake_dir, **given), FailOn.parse(fail_on) if fail_on else None, kinds.samples
+    of_files = (lake_dir, files, reading, chosen, limits, screen)
+    with screen.stages() as stages, books(*of_files, stages, tables, zone=zone) as lake:
         audit = audit_lake(lake, chosen, asked, stages)
         document = snapshot_document(audit) if isinstance(audit, Snapshot) else audit_document(audit)
         written = write_files(document, out, screen, stages)

@@ -58,18 +58,27 @@ def command(
     invalid row is rejected, counted and kept in a rejects file. An invalid file stops the import and leaves the lake
     unchanged.
     """
+    from gpuledger.cli.given_files import given_files
     from gpuledger.cli.showing import give
     from gpuledger.lake.layout import Lake
     from gpuledger.report.documents.jobs import import_document
+    from gpuledger.telemetry.formats import Kind
 
     how = reading()
     if explain or write_map:
         _explain(screen, files, how, write_map)
         return 0
-    _check_tables(tables)
-    result = _imported(screen, Lake(lake_dir), files, how, wishes)
+    kinds = given_files(files, how.mapping is not None)
+    _check_tables(tables, zone_named())
+    if kinds.alone:
+        added = [_added(path, screen, lake_dir, zone_named() or "UTC") for path in (*tables, *kinds.of(Kind.JOBS))]
+        kinds.show(kinds.documents(zone_named()), None, screen, *added)
+        return 0
+    tables, zone = (*tables, *kinds.of(Kind.JOBS)), kinds.used_as(screen, zone_named(), Kind.JOBS) or zone_named()
+    _check_tables(tables, zone)
+    result = _imported(screen, Lake(lake_dir), kinds.samples, how, wishes)
     document = import_document(result, lake_dir)
-    give(_with_tables(document, screen, lake_dir, tables) if tables else document, screen)
+    give(_with_tables(document, screen, lake_dir, tables, zone) if tables else document, screen)
     if result.rows_rejected:
         screen.say(f"rejected rows, each with its file, row, column and value: {result.rejects_file}")
     where = "" if str(lake_dir) == "gpuledger-data" else f" --lake {lake_dir}"
@@ -77,22 +86,37 @@ def command(
     return FOUND_PROBLEMS if fail_on == "rejects" and result.rows_rejected else 0
 
 
-def _check_tables(tables: tuple[Path, ...]) -> None:
+def _check_tables(tables: tuple[Path, ...], zone: str | None) -> None:
     """Nothing is imported where a table cannot be read."""
     if tables:
         from gpuledger.lake.jobs.reading import read_jobs
 
         for table in tables:
-            read_jobs(table, zone_named())
+            read_jobs(table, zone)
 
 
-def _with_tables(document: Document, screen: Screen, lake_dir: Path, tables: tuple[Path, ...]) -> Document:
+def _added(table: Path, screen: Screen, lake_dir: Path, zone: str) -> Document | str:
+    """What adding a job table to the lake did; why it cannot be added, which its summary may do without."""
+    from gpuledger.cli.job_tables import add_tables
+    from gpuledger.errors import FileFault
+    from gpuledger.report.documents.jobs import jobs_document
+
+    try:
+        with screen.stages() as stages:
+            return jobs_document(*add_tables(lake_dir, [table], zone, stages), lake_dir)
+    except FileFault as error:
+        return f"not added to {lake_dir}: {error.message}"
+
+
+def _with_tables(
+    document: Document, screen: Screen, lake_dir: Path, tables: tuple[Path, ...], zone: str | None
+) -> Document:
     """Add the tables; the document says so too."""
     from gpuledger.cli.job_tables import add_tables
     from gpuledger.report.documents.jobs import jobs_document, with_jobs
 
     with screen.stages() as stages:
-        added = add_tables(lake_dir, tables, zone_named(), stages)
+        added = add_tables(lake_dir, tables, zone, stages)
     return with_jobs(document, jobs_document(*added, lake_dir))
 
 
@@ -130,7 +154,7 @@ def _explain(screen: Screen, files: tuple[str, ...], how: Reading, write_map: Pa
 
 def _rows_expected(files: tuple[str, ...], stages: Stages) -> int | None:
     """The rows of all files, where the files state it and a bar is shown; text, folders and addresses do not."""
-    from gpuledger.telemetry.sources import open_source
+    from gpuledger.telemetry.formats import open_source
 
     if not stages.shown or not all(Path(f).is_file() for f in files):
         return None

@@ -15,7 +15,7 @@ from gpuledger.cost.inventories.fields import Fields, billed, gpus_in, has_gpus
 from gpuledger.cost.inventories.findings import Skipped
 from gpuledger.cost.inventories.kinds import KINDS, Found, Spent
 
-_MARKS = {"line_item_unblended_cost", "line_item_usage_start_date"}
+_NEEDED = {"line_item_unblended_cost", "line_item_usage_start_date", "line_item_resource_id"}
 _RUNS = re.compile(r"(Box|Spot|Dedicated|HostBox|Reserved|UnusedBox|CapacityBlock\w*)Usage|UnusedBox", re.IGNORECASE)
 _INSTANCE = re.compile(r"\bi-[0-9a-f]{8,17}\b")
 _COVERED = {
@@ -31,13 +31,9 @@ _OF_COMMITMENTS = {"SavingsPlanNegation", "SavingsPlanRecurringFee", "SavingsPla
 class Aws:
     """Legacy (lineItem/ResourceId) and 2.0 (line_item_resource_id)."""
 
-    def fits(self, content: Content) -> bool:
-        """By the columns of every such report."""
-        return content.columns >= _MARKS
-
     def read(self, content: Content) -> Found:
         """The rows of instances with GPUs."""
-        return billed(content, "aws", {*_MARKS, "line_item_resource_id"}, self._row, self._passed_over)
+        return billed(content, "aws", _NEEDED, self._row, self._passed_over)
 
     def _row(self, row: Fields) -> Spent | Skipped:
         resource, kind = row.text("line_item_resource_id"), row.text("line_item_line_item_type")

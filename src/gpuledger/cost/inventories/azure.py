@@ -22,10 +22,6 @@ _SCALE_SET = re.compile(r"/virtualMachineScaleSets/([^/]+)(?:/virtualMachines/(\
 class Azure:
     """Exports of enterprise, customer and pay-as-you-go agreements; camelCase and PascalCase."""
 
-    def fits(self, content: Content) -> bool:
-        """By the meter and a cost column of Azure's own."""
-        return "meter_category" in content.columns and any(name in content.columns for name in _COSTS)
-
     def read(self, content: Content) -> Found:
         """The rows of virtual machines with GPUs."""
         found = billed(content, "azure", {"meter_category"}, self._row, self._cost)

@@ -12,7 +12,6 @@ import gzip
 import hashlib
 import io
 import json
-import re
 import zlib
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,23 +22,16 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from gpuledger.bounds import LINE_BYTES, Unpacked, lines, refuse_claims, whole
-from gpuledger.cost.inventories.sheet import sheet_rows
 from gpuledger.cost.inventories.written import Written
 from gpuledger.errors import FileFault, map_os_error
+from gpuledger.telemetry.formats.columns import SHEET, leaves, snake
+from gpuledger.telemetry.spreadsheet import sheet_rows
 from gpuledger.telemetry.unpacking import is_utf16, not_utf8
 
 Row = Mapping[str, str]
-PARQUET, GZIP, SHEET = b"PAR1", b"\x1f\x8b", b"PK\x03\x04"
+PARQUET, GZIP = b"PAR1", b"\x1f\x8b"
 HEAD_BYTES = 1 << 16
 _LOOKED_AT = 1000
-_DEEPEST = 12
-_WORD = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_BETWEEN = re.compile(r"[^A-Za-z0-9]+")
-
-
-def snake(name: str) -> str:
-    """A column name in the one spelling: line_item_resource_id."""
-    return _BETWEEN.sub("_", _WORD.sub("_", name.strip())).strip("_").casefold()
 
 
 @dataclass(frozen=True)
@@ -283,14 +275,9 @@ class _Cells(Mapping[str, str]):
         return len(self._columns.arrays)
 
 
-def flat(value: Mapping[str, Any], before: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+def flat(value: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Nested objects as columns; lists, and what is nested too deeply, as JSON text."""
-    for name, inner in value.items():
-        key = f"{before}_{snake(str(name))}" if before else snake(str(name))
-        if isinstance(inner, dict) and depth < _DEEPEST:
-            yield from flat(inner, key, depth + 1)
-        else:
-            yield key, _written(inner)
+    return ((name, _written(inner)) for name, inner in leaves(value))
 
 
 def _written(value: object) -> str:

@@ -11,7 +11,7 @@ from gpuledger.cost.inventories.fields import Fields, billed, gpus_in, has_gpus
 from gpuledger.cost.inventories.findings import Skipped
 from gpuledger.cost.inventories.kinds import KINDS, Found, Spent
 
-_MARKS = {"billed_cost", "charge_period_start"}
+_NEEDED = {"billed_cost", "charge_period_start"}
 _INSTANCE = re.compile(r"\bi-[0-9a-f]{8,17}\b")
 _TYPES = ("x_sku_instance_type", "x_instance_type", "x_sku_type", "x_resource_instance_type")
 _HOURS = re.compile(r"(1 )?hours?|hrs?", re.IGNORECASE)
@@ -21,13 +21,9 @@ _BOUGHT = {"dynamic": "spot", "committed": "reserved"}
 class Focus:
     """The FinOps Open Cost and Usage Specification."""
 
-    def fits(self, content: Content) -> bool:
-        """By two columns that every version requires."""
-        return content.columns >= _MARKS
-
     def read(self, content: Content) -> Found:
         """The rows of machines; those without GPUs are passed over where their type says so."""
-        return billed(content, "focus", _MARKS, self._row, _cost)
+        return billed(content, "focus", _NEEDED, self._row, _cost)
 
     def _row(self, row: Fields) -> Spent | Skipped:
         category, service = row.text("charge_category"), row.text("service_category")

@@ -17,7 +17,7 @@ from gpuledger.cost.inventories.findings import Skipped
 from gpuledger.cost.inventories.kinds import KINDS, Found, Spent
 from gpuledger.errors import FactError
 
-_MARKS = {"sku_description", "cost", "usage_start_time"}
+_NEEDED = {"sku_description", "cost", "usage_start_time"}
 _GPU = re.compile(r"\bGPUs?\b|\bNvidia\b", re.IGNORECASE)
 _MACHINE = re.compile(r"\b(GPU|core|ram|cpu|memory|instance|local ssd)s?\b", re.IGNORECASE)
 _APART = re.compile(r"egress|ingress|network|PD capacity|snapshot|\bIP\b|licens|image", re.IGNORECASE)
@@ -28,15 +28,11 @@ _SPOT = re.compile(r"\b(spot|preemptible)\b", re.IGNORECASE)
 class Gcp:
     """BigQuery rows as JSON, CSV or Parquet."""
 
-    def fits(self, content: Content) -> bool:
-        """By the columns of every such export."""
-        return content.columns >= _MARKS
-
     def read(self, content: Content) -> Found:
         """The rows of machines that have at least one GPU SKU."""
         passed, found, count = PassedOver(_cost), list[tuple[Spent, bool]](), 0
         skipped, dollars = passed.rows, passed.dollars
-        for row in rows_of(content, _MARKS):
+        for row in rows_of(content, _NEEDED):
             count += 1
             made = self._row(row)
             if isinstance(made, Skipped):

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from gpuledger.cost.inventories.content import Content
 from gpuledger.cost.inventories.findings import Skipped
 from gpuledger.cost.inventory import Paid
-from gpuledger.errors import FileFault, InputError
+from gpuledger.errors import FileFault, InputError, UnknownKind
 from gpuledger.registry import Registry
+from gpuledger.telemetry import formats
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +74,19 @@ class Found:
 
 
 class Kind(Protocol):
-    """One kind of file."""
-
-    def fits(self, content: Content) -> bool:
-        """Whether the content is of this kind."""
-        ...
+    """One kind of file, by the key of its format; telemetry/formats/bills.py knows which one a file is in."""
 
     def read(self, content: Content) -> Found:
         """All rows, checked; an error names file, row, field and value."""
+        ...
+
+
+@runtime_checkable
+class ForeignKind(Kind, Protocol):
+    """A kind of another package, which recognizes its files itself."""
+
+    def fits(self, content: Content) -> bool:
+        """Whether the content is of this kind."""
         ...
 
 
@@ -120,13 +127,25 @@ def read_stock(files: Iterable[str | Path]) -> Stock:
 def _read(content: Content) -> Found:
     if not content.head.strip():
         raise FileFault(content.path, "the file is empty", hint=_EXPECTED)
-    for name, kind in KINDS:
-        if name != OWN and kind.fits(content):
-            return _read_as(kind, content)
-    own = KINDS.get(OWN)
-    if own.fits(content):
-        return own.read(content)
-    some = ", ".join(sorted(content.columns)[:4])
+    return _read_as(_kind_of(content), content)
+
+
+def _kind_of(content: Content) -> Kind:
+    """The kind that reads a file: of a format that is sure, of another package, or of one that may fit."""
+    found = None
+    with suppress(UnknownKind):
+        found = formats.recognize(content.path, formats.Kind.INVENTORY)
+    sure = found is not None and found.seen.fit is formats.Fit.SURE
+    own = found.key if found is not None and found.format.kind is formats.Kind.INVENTORY else ""
+    if not (own and sure):
+        foreign = (kind for _, kind in KINDS if isinstance(kind, ForeignKind) and kind.fits(content))
+        if kind := next(foreign, None):
+            return kind
+    if own:
+        return KINDS.get(own)
+    some = ", ".join(sorted(content.columns)[:4])  # a fault where it is broken
+    if found is not None and sure:
+        raise formats.other_kind(Path(content.path), found.format, "a bill or a list of machines")
     raise FileFault(content.path, f"not a known kind of inventory (columns: {some or 'none'})", hint=_EXPECTED)
 
 

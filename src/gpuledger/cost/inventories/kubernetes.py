@@ -27,10 +27,6 @@ _SPOT = {
 class Kubernetes:
     """A List or NodeList of nodes, or one node."""
 
-    def fits(self, content: Content) -> bool:
-        """By the kind of its first item."""
-        return any(item.get("kind") == "Node" for item in _items(content.document))
-
     def read(self, content: Content) -> Found:
         """The nodes with GPUs, under all of their names."""
         skipped, nodes, count = Counter[Skipped](), list[Node](), 0

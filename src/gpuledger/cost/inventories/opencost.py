@@ -26,10 +26,6 @@ _SETS = "data"
 class OpenCost:
     """The allocation API's JSON, or its rows as a table with a node column."""
 
-    def fits(self, content: Content) -> bool:
-        """By GPU costs per allocation."""
-        return "gpu_cost" in content.columns or any("gpuCost" in a for _, a in _allocations(content.document))
-
     def read(self, content: Content) -> Found:
         """The GPU dollars of each node and window."""
         skipped, spent = Counter[Skipped](), list[Spent]()

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from gpuledger.cost.inventories.content import Content
 from gpuledger.cost.inventories.kinds import KINDS, Found
-from gpuledger.cost.inventory import COLUMNS, rows_of_table, rows_of_text
+from gpuledger.cost.inventory import rows_of_table, rows_of_text
 
 
 class Own:
     """device,from,to,instance,region,purchase_option,usd_per_h."""
-
-    def fits(self, content: Content) -> bool:
-        """Whether it names devices, or at least uses a column of ours."""
-        return bool(content.columns & set(COLUMNS)) and not isinstance(content.document, dict)
 
     def read(self, content: Content) -> Found:
         """The rows, as they are."""

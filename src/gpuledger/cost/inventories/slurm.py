@@ -1,4 +1,4 @@
-"""scontrol show node, or sinfo -N with a header: which nodes have GPUs?"""
+"""scontrol show node, as text or JSON, or sinfo -N with a header: which nodes have GPUs?"""
 
 from __future__ import annotations
 
@@ -14,27 +14,32 @@ from gpuledger.cost.inventories.kinds import KINDS, Found, Node
 _BLOCK = re.compile(r"(?m)^NodeName=\S+")
 _FIELD = re.compile(r"(\w+)=(\S+)")
 _GPUS = re.compile(r"\bgpu(?::[\w.-]+)?:(\d+)", re.IGNORECASE)
+_KEYS = {"name": "NodeName", "address": "NodeAddr", "hostname": "NodeHostName", "gres": "Gres"}
 _HEADS = {"NODELIST": "NodeName", "HOSTNAMES": "NodeHostName", "GRES": "Gres"}
 
 
 class Slurm:
     """Plain text, as the two commands print it."""
 
-    def fits(self, content: Content) -> bool:
-        """By NodeName= at the start of a line, or the headings of sinfo."""
-        return bool(_BLOCK.search(content.text)) or _heads(content.text) is not None
-
     def read(self, content: Content) -> Found:
         """The nodes with GPUs; a node in several partitions is one node."""
         skipped, nodes, count = Counter[Skipped](), dict[str, Node](), 0
-        rows = _shown(content.text) if _BLOCK.search(content.text) else _listed(content.text)
-        for count, row in enumerate(rows, start=1):
+        for count, row in enumerate(_rows(content), start=1):
             node = _node(content.path, count, row)
             if node.gpus or gpus_in(node.instance):
                 nodes.setdefault(node.name, node)
             else:
                 skipped[Skipped.NO_GPU] += 1
         return Found(content.path, "slurm", count, nodes=tuple(nodes.values()), skipped=skipped)
+
+
+def _rows(content: Content) -> Iterator[Mapping[str, str]]:
+    """The nodes under the names that scontrol gives their fields."""
+    if isinstance(content.document, dict):
+        found = content.document.get("nodes")
+        nodes = (node for node in (found if isinstance(found, list) else []) if isinstance(node, dict))
+        return ({name: str(node.get(key) or "") for key, name in _KEYS.items()} for node in nodes)
+    return _shown(content.text) if _BLOCK.search(content.text) else _listed(content.text)
 
 
 def _shown(text: str) -> Iterator[Mapping[str, str]]:
@@ -44,15 +49,11 @@ def _shown(text: str) -> Iterator[Mapping[str, str]]:
         yield dict(_FIELD.findall(text[start:end]))
 
 
-def _heads(text: str) -> list[str] | None:
-    first = text.lstrip().partition("\n")[0].split()
-    return first if "GRES" in first and {"NODELIST", "HOSTNAMES"} & set(first) else None
-
-
 def _listed(text: str) -> Iterator[Mapping[str, str]]:
     """The lines of sinfo -N under their headings."""
-    heads = _heads(text) or []
-    for line in text.strip().splitlines()[1:]:
+    first, *lines = text.strip().splitlines()
+    heads = first.split()
+    for line in lines:
         cells = line.split()
         if len(cells) >= len(heads):
             yield {_HEADS.get(head, head): cell for head, cell in zip(heads, cells, strict=False)}

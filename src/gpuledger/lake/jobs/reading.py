@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 
@@ -11,15 +11,14 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
-from gpuledger.bounds import DOCUMENT_MIB, read_text
-from gpuledger.errors import FileFault, map_os_error
+from gpuledger.errors import FileFault
 from gpuledger.lake.jobs.claims import LABELS, Claim, is_index
 from gpuledger.lake.jobs.pods import timed
-from gpuledger.lake.jobs.tables import Found, Kind, Row, Skipped, Why, read_rows
+from gpuledger.lake.jobs.tables import Found, Kind, Row, Rows, Skipped, Why, read_rows
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.stamps import Fault, StampReader
-from gpuledger.telemetry.unpacking import not_utf8
 
+_Instant = int | None
 _FAULTS = {
     Fault.WRONG: Why.wrong_time,
     Fault.AMBIGUOUS: Why.ambiguous_local_time,
@@ -32,16 +31,11 @@ def read_jobs(path: Path, zone: str | None = None, taken_ms: int | None = None) 
 
     `taken_ms`: when a list of pods was taken.
     """
-    try:
-        text = read_text(path, "utf-8-sig", DOCUMENT_MIB)
-    except OSError as error:
-        raise map_os_error(error, path, "read") from error
-    except UnicodeDecodeError as error:
-        raise not_utf8(path) from error
     stamps = StampReader((), zone or "UTC")
-    found, rows = read_rows(path, text)
-    _take(found, rows, stamps)
-    if stamps.zoneless and zone is None:
+    found, rows = read_rows(path)
+    take_rows(found, rows, stamps, lambda row, start, end: _claim(found, row, start, end))
+    found.zoneless = stamps.zoneless
+    if found.zoneless and zone is None:
         hint = (
             "name their zone: --tz Europe/Berlin, or --tz UTC (sacct writes the local time of the machine it runs on;"
             " TZ=UTC sacct ... writes UTC)"
@@ -69,28 +63,34 @@ def _no_gpus(found: Found) -> str:
     return "check which jobs the table was made for"
 
 
-def _take(found: Found, rows: Sequence[tuple[int, Row]], stamps: StampReader) -> None:
-    """Turn rows into claims, or into a reason why not."""
+def take_rows(found: Found, rows: Rows, stamps: StampReader, take: Callable[[Row, _Instant, _Instant], None]) -> None:
+    """Give each row to `take` with its start and end; a row that cannot be used is kept with the reason why not."""
     found.jobs = len(rows)
     starts, ends = (_instants([row.get(name, "") for _, row in rows], stamps) for name in ("start", "end"))
     for (number, row), start, end in zip(rows, starts, ends, strict=True):
         try:
-            _take_row(found, row, start, end)
-        except _Refused as error:
+            take(row, _checked(start, "start", row), _checked(end, "end", row))
+        except Refused as error:
             found.rejected.append((number, error.why, error.column, error.value))
         except WrongCell as error:
             found.rejected.append((number, Why.wrong_cell, "", str(error)))
 
 
-class _Refused(Exception):
+class Refused(Exception):
+    """A row that cannot be used: why, and its cell."""
+
     def __init__(self, why: Why, column: str, value: str) -> None:
         self.why, self.column, self.value = why, column, value[:80]
 
 
-_Read = int | Why | None
+def _checked(at: int | Why | None, column: str, row: Row) -> int | None:
+    """An instant, which may be open; a row is refused where it is none."""
+    if isinstance(at, Why):
+        raise Refused(at, column, row.get(column, ""))
+    return at
 
 
-def _instants(texts: list[str], stamps: StampReader) -> list[_Read]:
+def _instants(texts: list[str], stamps: StampReader) -> list[int | Why | None]:
     at, fault = stamps.read(pa.array(texts, pa.string()))
     limits = schema.columns()[schema.TIME]
     fault = np.where((fault == 0) & ((at < limits.min) | (at > limits.max)), Fault.WRONG, fault)
@@ -100,37 +100,34 @@ def _instants(texts: list[str], stamps: StampReader) -> list[_Read]:
     ]
 
 
-def _take_row(found: Found, row: Row, start: _Read, end: _Read) -> None:
-    for name, instant in (("start", start), ("end", end)):
-        if isinstance(instant, Why):
-            raise _Refused(instant, name, row.get(name, ""))
-    count = _count(row)
+def _claim(found: Found, row: Row, start: int | None, end: int | None) -> None:
+    """Turn a row into claims, or count why it makes none."""
+    count = count_in(row)
     if start is None:
         if found.kind is Kind.TABLE:
-            raise _Refused(Why.wrong_time, "start", "")
+            raise Refused(Why.wrong_time, "start", "")
         return found.skip(Skipped.never_started)
     if count == 0:
         return found.skip(Skipped.no_gpus)
-    assert not isinstance(start, Why)
-    assert not isinstance(end, Why)
     if end is not None and end <= start:
         if end < start:
-            raise _Refused(Why.ends_before_it_starts, "end", row.get("end", ""))
+            raise Refused(Why.ends_before_it_starts, "end", row.get("end", ""))
         return found.skip(Skipped.no_time)
     labels = {name: row.get(name) or None for name in LABELS}
     if not any(v for k, v in labels.items() if k != "cluster"):
-        raise _Refused(Why.no_owner, "job", "")
+        raise Refused(Why.no_owner, "job", "")
     found.claims += [
         msgspec.convert(labels | {"host": host, "gpu": gpu, "gpus": gpus, "start_ms": start, "end_ms": end}, Claim)
-        for host, gpu, gpus in _places(row, count)
+        for host, gpu, gpus in places(row, count)
     ]
     return None
 
 
-def _count(row: Row) -> int | None:
+def count_in(row: Row) -> int | None:
+    """How many GPUs a job holds; None where its row does not say it."""
     text = row.get("gpus", "")
     if text.removesuffix(".0").isdecimal():
-        if len(text) > _DIGITS:
+        if len(text) > DIGITS:
             raise WrongCell(f"{text[:60]!r} is not a number of GPUs")
         return int(text.removesuffix(".0"))
     if _is_list(text):
@@ -143,7 +140,7 @@ def _is_list(text: str) -> bool:
     return bool(text) and "=" not in text and "gpu:" not in text and not text.removesuffix(".0").isdecimal()
 
 
-def _places(row: Row, count: int | None) -> list[tuple[str | None, str | None, int | None]]:
+def places(row: Row, count: int | None) -> list[tuple[str | None, str | None, int | None]]:
     """Host, GPU and number of GPUs of a job; several where it has several."""
     cell = row.get("gpu", "") or (row.get("gpus", "") if _is_list(row.get("gpus", "")) else "")
     named = gpus_by_host(cell)
@@ -154,7 +151,7 @@ def _places(row: Row, count: int | None) -> list[tuple[str | None, str | None, i
         host = hosts[0] if len(hosts) == 1 else None
         return [(host, gpu, None) for gpu in uuids]
     if not hosts:
-        raise _Refused(Why.no_host, "host", row.get("host", ""))
+        raise Refused(Why.no_host, "host", row.get("host", ""))
     each = None if count is None else count // len(hosts)  # at least: which host has more is not said
     out: list[tuple[str | None, str | None, int | None]] = []
     for host in hosts:
@@ -165,7 +162,7 @@ def _places(row: Row, count: int | None) -> list[tuple[str | None, str | None, i
 
 MOST_HOSTS = 100_000
 _BRACKETS = re.compile(r"\[([^\[\]]*)\]")
-_DIGITS = 9  # a longer number counts nothing
+DIGITS = 9  # a longer number counts nothing
 _RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")
 # gres/gpu=4, gres/gpu:h100=4 (AllocTRES); gpu:4, gpu:h100:4 (GRES)
 _TRES = re.compile(r"gres/gpu=(\d+)")
@@ -206,7 +203,7 @@ def gpu_count(text: str) -> int | None:
         return None
     for pattern in (_TRES, _TYPED, _GRES):
         if counts := pattern.findall(text):
-            if any(len(n) > _DIGITS for n in counts):
+            if any(len(n) > DIGITS for n in counts):
                 raise WrongCell(f"{text[:60]!r} is not a number of GPUs")
             return sum(int(n) for n in counts)
     return 0
@@ -248,7 +245,7 @@ def indices_of(text: str) -> list[int]:
     out: list[int] = []
     for part in filter(None, text.split(",")):
         found = _RANGE.fullmatch(part)
-        if found is None and not (part.isdecimal() and len(part) <= _DIGITS):
+        if found is None and not (part.isdecimal() and len(part) <= DIGITS):
             raise WrongCell(f"{text[:60]!r} is not a list of GPU indices")
         first, last = (int(part), int(part)) if found is None else (int(found[1]), int(found[2]))
         if last - first > 1_000 or last < first:

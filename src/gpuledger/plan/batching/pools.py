@@ -15,12 +15,12 @@ from gpuledger.catalog.files import load_toml
 from gpuledger.catalog.gpus import Gpu, find_gpu, get_gpu
 from gpuledger.catalog.prices import aged, price_over
 from gpuledger.catalog.prices.offers import load_offers
-from gpuledger.cost.inventories.content import snake
 from gpuledger.errors import FactError, FileFault, InputError
 from gpuledger.plan.batching.cells import Column, Line, names
 from gpuledger.plan.batching.price_windows import PriceWindow, covers_week, zone_of
 from gpuledger.plan.batching.tables import Given, lines_of, missing, read_words
 from gpuledger.plan.market import Market
+from gpuledger.telemetry.formats.columns import snake
 from gpuledger.units import Unknown
 
 

@@ -8,10 +8,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from gpuledger.cost.inventories.content import Content, snake
+from gpuledger.cost.inventories.content import Content
 from gpuledger.errors import FileFault, InputError, map_os_error, nearest
 from gpuledger.numerals import has_decimal_comma
 from gpuledger.plan.batching.cells import Column, Line, each, names
+from gpuledger.telemetry.formats.columns import snake
 
 Given = Path | Sequence[Mapping[str, Any]]
 Rows = list[tuple[int, Mapping[str, str]]]

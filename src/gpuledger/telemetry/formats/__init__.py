@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from functools import cached_property
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from gpuledger.errors import FileFault, UnknownKind, map_os_error
@@ -30,6 +31,7 @@ HEAD_BYTES, PAGE_BYTES = 1 << 12, 1 << 18
 PARQUET_MAGIC = b"PAR1"
 # The modules that know tables, of which Parquet files consist: to read one, the others need not be loaded.
 TABLE_MODULES = ("parquet_file", "nvitop", "wandb_events")
+PARQUET_MODULES = (*TABLE_MODULES, "bills")
 
 
 class Fit(IntEnum):
@@ -52,6 +54,20 @@ class Kind(StrEnum):
     REFUSED = "refused"
 
 
+HOLDS = {
+    Kind.TELEMETRY: "samples of GPUs", Kind.RUNS: "a table of runs", Kind.REQUESTS: "the page of a model server",
+    Kind.JOBS: "a table of jobs", Kind.INVENTORY: "a bill or a list of machines",
+}  # fmt: skip
+# The commands that take a file.
+WAYS = {
+    Kind.TELEMETRY: "gpuledger analyze FILE answers it by itself",
+    Kind.JOBS: "gpuledger jobs FILE --lake DIR adds it to a lake; with samples: gpuledger audit SAMPLES FILE",
+    Kind.INVENTORY: "give it next to the samples: gpuledger audit SAMPLES --inventory FILE",
+    Kind.RUNS: "gpuledger analyze FILE answers it by itself",
+    Kind.REQUESTS: "gpuledger analyze FILE answers it by itself",
+}
+
+
 class Seen(NamedTuple):
     """How sure, and what in the file shows it."""
 
@@ -69,12 +85,16 @@ def sure(why: object) -> Seen:
 
 @dataclass(frozen=True)
 class Head:
-    """The path and the first bytes of a file, unpacked where it is packed; `broken`: they cannot be unpacked."""
+    """The path and the first bytes of a file, unpacked where it is packed; `broken`: they cannot be unpacked.
+
+    `further`: the first `PAGE_BYTES` of what can be read once only.
+    """
 
     path: Path
     first: bytes
     zipped: bool = False
     broken: bool = False
+    further: bytes = b""
 
     @property
     def text(self) -> bool:
@@ -96,7 +116,7 @@ class Head:
         """Many more lines, for a format whose marks may stand far down; empty where the file is not text."""
         if not self.text or len(self.first) < HEAD_BYTES:
             return "\n".join(self.lines)
-        return first_bytes(self.path, PAGE_BYTES).decode("utf-8-sig", errors="replace")
+        return (self.further or first_bytes(self.path, PAGE_BYTES)).decode("utf-8-sig", errors="replace")
 
 
 class Cells(Protocol):
@@ -138,6 +158,7 @@ class Opened:
     about the file; complete once all batches came. `numbers`: columns that may be read as numbers where all of their
     cells are; set by the reader of the batches. `by_column`: the same batches with each column read when it is asked
     for, so that they are never in memory together. `not_read`: metrics of a file of series that make no column.
+    `restarts`: the line of column names, which comes again where a log was started again.
     """
 
     names: list[str]
@@ -153,6 +174,7 @@ class Opened:
     numbers: frozenset[str] = frozenset()
     by_column: Callable[[list[str], tuple[str, ...]], Iterator[Cells]] | None = None
     not_read: tuple[str, ...] = ()
+    restarts: bytes = b""
 
 
 @dataclass(frozen=True)
@@ -200,13 +222,16 @@ def _format(key: str, thing: Any) -> Format:
     return Format(key, Kind.TELEMETRY, lambda head: Seen(Fit(min(3, thing.fits(head))), why), thing.open)
 
 
-def recognize(path: str | Path) -> Recognized:
-    """The format of a file; a fault where none knows it."""
-    head = head_of(Path(path))
-    asked = FORMATS.some(TABLE_MODULES) if head.parquet and not head.text else FORMATS
+def recognize(path: str | Path, kind: Kind | None = None, head: Head | None = None) -> Recognized:
+    """The format of a file; a fault where none knows it. `kind`: what comes first of formats that are as sure.
+
+    `head`: its first bytes, where they are known.
+    """
+    head = head or head_of(Path(path))
+    asked = FORMATS.some(PARQUET_MODULES) if head.parquet and not head.text else FORMATS
     found = sorted(
         ((made.score(head), key, made) for key, thing in asked for made in (_format(key, thing),)),
-        key=lambda one: (-one[0].fit, one[1]),
+        key=lambda one: (-one[0].fit, one[2].kind is not kind, one[1]),
     )
     (seen, key, best), *others = found
     if seen.fit is Fit.NO:
@@ -232,14 +257,15 @@ def open_source(path: str | Path) -> Opened:
 
 def not_telemetry(path: Path, found: Format) -> UnknownKind:
     """The fault for a file that holds no samples of GPUs: what it is, and what to do with it."""
-    ways = {
-        Kind.JOBS: "gpuledger jobs FILE --lake DIR adds it to a lake; with samples: gpuledger audit SAMPLES FILE",
-        Kind.INVENTORY: "give it next to the samples: gpuledger audit SAMPLES --inventory FILE",
-        Kind.RUNS: "gpuledger analyze FILE answers it by itself",
-        Kind.REQUESTS: "gpuledger analyze FILE answers it by itself",
-    }
-    what = found.what or f"{found.name}: {found.kind}, not samples of GPUs"
-    return UnknownKind(path, f"it is {what}", hint=found.way_out or ways[found.kind].replace("FILE", str(path)))
+    return other_kind(path, found, "samples of GPUs")
+
+
+def other_kind(path: Path, found: Format, wanted: str) -> UnknownKind:
+    """The fault for a file that holds something else than what is wanted: what it is, and what to do with it."""
+    what = found.what or f"{HOLDS[found.kind]} ({found.name}), not {wanted}"
+    shown = found.score(head_of(path)).why if found.kind is Kind.REFUSED and path.is_file() else ""
+    hint = (found.way_out or WAYS[found.kind]).replace("FILE", quote(str(path)))
+    return UnknownKind(path, f"it is {what}" + (f" (seen: {shown})" if shown else ""), hint=hint)
 
 
 def head_of(path: Path) -> Head:

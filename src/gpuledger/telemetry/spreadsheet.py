@@ -11,6 +11,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -27,8 +28,8 @@ _DATE_LETTERS = re.compile(r"[dyhs]", re.IGNORECASE)
 _QUOTED = re.compile(r'"[^"]*"|\[[^\]]*\]|\\.')
 
 
-def sheet_rows(path: str) -> list[list[str]]:
-    """All rows of the first sheet as text; the first row is the header."""
+def sheet_rows(path: str, most: int = _MOST_ROWS + 1) -> list[list[str]]:
+    """The rows of the first sheet as text, at most as many; the first row is the header."""
     try:
         with zipfile.ZipFile(path) as book:
             names = book.namelist()
@@ -37,9 +38,9 @@ def sheet_rows(path: str) -> list[list[str]]:
                 raise FileFault(Path(path), "a zip archive, not a spreadsheet", hint="unpack it, or save it as CSV")
             texts = _texts(book) if "xl/sharedStrings.xml" in names else []
             dates = _dates(book) if "xl/styles.xml" in names else set()
-            rows = [_row(row, texts, dates) for row in _rows(book, first)]
+            rows = [_row(row, texts, dates) for row in islice(_rows(book, first), most)]
     except OSError as error:
-        raise map_os_error(error, path, "read the inventory") from error
+        raise map_os_error(error, path, "read the spreadsheet") from error
     except (zipfile.BadZipFile, zlib.error, ET.ParseError, ValueError, IndexError, KeyError) as error:
         hint = "save the sheet as CSV in UTF-8"
         raise FileFault(path, f"cannot be read as a spreadsheet: {error}", hint=hint) from error
