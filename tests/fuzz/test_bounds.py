@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 import gpuledger
 from gpuledger import bounds, settings
-from gpuledger.cost.inventories import sheet
 from gpuledger.cost.inventories.kinds import read_stock
 from gpuledger.devices.replay.doors import load_tapes
 from gpuledger.errors import FileFault, InputError, ServerFault
@@ -27,6 +26,7 @@ from gpuledger.lake.jobs.reading import read_jobs
 from gpuledger.plan.autoscale.demand import reading
 from gpuledger.plan.autoscale.demand.reading import read_trace
 from gpuledger.plan.capacity.demand_file import read_demand
+from gpuledger.telemetry import spreadsheet
 
 MIB = 1 << 20
 
@@ -128,17 +128,17 @@ def test_a_trace_of_too_many_rows_is_refused_before_it_is_read(tmp_path, monkeyp
 
 
 def test_a_sheet_of_too_many_rows_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(sheet, "_MOST_ROWS", 100)
+    monkeypatch.setattr(spreadsheet, "_MOST_ROWS", 100)
     ns = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
     for rows in (100, 101):
         with zipfile.ZipFile(tmp_path / "x.xlsx", "w") as book:
             cells = "<row><c><v>7</v></c></row>" * rows
             book.writestr("xl/worksheets/sheet1.xml", f"<worksheet {ns}><sheetData>{cells}</sheetData></worksheet>")
         if rows == 100:
-            assert sheet.sheet_rows(str(tmp_path / "x.xlsx")) == [["7"]] * 100
+            assert spreadsheet.sheet_rows(str(tmp_path / "x.xlsx")) == [["7"]] * 100
         else:
             with pytest.raises(FileFault, match="more than 100 rows"):
-                sheet.sheet_rows(str(tmp_path / "x.xlsx"))
+                spreadsheet.sheet_rows(str(tmp_path / "x.xlsx"))
 
 
 @given(

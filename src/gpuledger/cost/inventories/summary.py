@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -75,8 +75,8 @@ def bill_summary(path: Path) -> BillSummary:
     """The summary of a file; a fault where it is not of a known kind."""
     (found,) = read_stock([path]).found
     machines = sorted(_machines(found), key=_most)
-    times = [at for one in found.spent for at in (one.start_ms, one.end_ms)]
-    times += [at for row in found.paid for at in (row.from_ms, row.to_ms) if at is not None]
+    starts = [*(one.start_ms for one in found.spent), *(row.from_ms for row in found.paid)]
+    ends = [*(one.end_ms for one in found.spent), *(row.to_ms for row in found.paid)]
     known = [one.gpus for one in machines if not isinstance(one.gpus, Unknown)]
     return BillSummary(
         file=str(path),
@@ -87,14 +87,20 @@ def bill_summary(path: Path) -> BillSummary:
         machines=len(machines),
         gpus=sum(known) if known else _NO_COUNT if machines else _NO_ROWS,
         usd=_dollars(found),
-        start_ms=min(times, default=None),
-        end_ms=max(times, default=None),
+        start_ms=_end_of(starts, min),
+        end_ms=_end_of(ends, max),
         next_step=f"give it next to samples: gpuledger audit SAMPLES --inventory {path}",
         by_machine=tuple(machines[:MOST_MACHINES]),
         skipped=found.skipped,
         skipped_usd=found.skipped_usd,
         skipped_unread=found.skipped_unread,
     )
+
+
+def _end_of(times: Sequence[int | None], which: Callable[[list[int]], int]) -> int | None:
+    """The first or the last of some times; None where one of them is open."""
+    known = [at for at in times if at is not None]
+    return which(known) if known and len(known) == len(times) else None
 
 
 def _dollars(found: Found) -> Decimal | Unknown:

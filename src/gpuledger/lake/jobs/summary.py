@@ -15,9 +15,10 @@ from gpuledger.lake.jobs.reading import Refused, count_in, gpus_by_host, gpus_of
 from gpuledger.lake.jobs.tables import Found, Kind, Row, Skipped, Why, read_rows
 from gpuledger.telemetry.stamps import StampReader
 from gpuledger.telemetry.stated import Stated
-from gpuledger.units import MS_PER_HOUR, MS_PER_S, Unknown, count, some
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, MS_PER_S, Unknown, count, some
 
 MOST_JOBS = 100
+MOST_MS = 10_000 * MS_PER_DAY
 OWNERS = ("user", "account", "team", "namespace", "workload")
 _NO_COUNT = Unknown("the table does not show how many GPUs it held")
 _NO_TIME = Unknown("the table does not show how long it ran")
@@ -167,12 +168,12 @@ def _held(row: Row) -> tuple[int | Unknown, tuple[str, ...]]:
 
 
 def _elapsed_ms(text: str) -> int:
-    """1-02:03:04, 02:03:04, 03:04, or seconds; 0 where it is none of these."""
-    if _SECONDS.fullmatch(text):
-        return int(text) * MS_PER_S
+    """1-02:03:04, 02:03:04, 03:04, or seconds; 0 where it is none of these, or longer than any job."""
     found = _ELAPSED.fullmatch(text)
     days, hours, minutes, seconds = (int(part or 0) for part in found.groups()) if found else (0, 0, 0, 0)
-    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * MS_PER_S
+    length_ms = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * MS_PER_S
+    length_ms = int(text) * MS_PER_S if _SECONDS.fullmatch(text) else length_ms
+    return length_ms if length_ms <= MOST_MS else 0
 
 
 def _with_usage(job: Job, comment: str, notes: list[str]) -> Job:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Decimal
 
+from gpuledger.cost.inventories.kinds import OWN
 from gpuledger.cost.inventories.summary import BillSummary
 from gpuledger.encode import encode
 from gpuledger.report.document import Document, KeyFigure, Prose
@@ -39,7 +40,8 @@ def bill_document(found: BillSummary) -> Document:
 
 
 def _headline(found: BillSummary) -> Iterator[str]:
-    yield amount(whole(found.machines), "machine with GPUs", "machines with GPUs")
+    priced = ("device", "devices") if found.kind == OWN else ("machine with GPUs", "machines with GPUs")
+    yield amount(whole(found.machines), *priced)
     if not isinstance(found.gpus, Unknown):
         yield gpus(found.gpus)
     if not isinstance(found.usd, Unknown):
