@@ -1,10 +1,10 @@
-"""What would be read as what, without importing anything?"""
+"""What is a file, and what of it would be read as what, without importing anything?"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping as Readonly
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -17,7 +17,7 @@ from gpuledger.telemetry import schema
 from gpuledger.telemetry.cells import as_python
 from gpuledger.telemetry.convert import Converted, convert
 from gpuledger.telemetry.date_order import Dates
-from gpuledger.telemetry.formats import Opened
+from gpuledger.telemetry.formats import Kind, Opened, Recognized, not_telemetry, recognize
 from gpuledger.telemetry.mapping import (
     NOTHING_GIVEN,
     Bound,
@@ -35,6 +35,7 @@ from gpuledger.telemetry.measures import unit_of
 from gpuledger.telemetry.passes import passes_of
 from gpuledger.telemetry.series.exporters import is_needless
 from gpuledger.telemetry.stamps import StampReader, Untimed
+from gpuledger.telemetry.stated import Stated, completed
 
 LOOKED_AT = 1_000
 SHOWN_ROWS = 3
@@ -103,6 +104,33 @@ class Explanation:
     problem: str = ""
     hint: str = ""
     dates: Dates = field(default_factory=Dates)
+    recognized: Recognized | None = None
+    stated: list[Stated] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class NotSamples:
+    """A file of another kind: what it is, what to do with it, and in a line what it says."""
+
+    file: str
+    recognized: Recognized
+    what: str
+    hint: str
+    answer: str = ""
+
+
+def explain_file(
+    path: Path, *, mapping: Mapping | None = None, given: Given = NOTHING_GIVEN, zone: str = "UTC"
+) -> Explanation | NotSamples:
+    """What a file is, and how it is read alone: with what is stated where the file does not say it."""
+    found = recognize(path)
+    if mapping is None and found.format.kind not in (Kind.TELEMETRY, Kind.REFUSED):
+        fault = not_telemetry(path, found.format)
+        return NotSamples(str(path), found, fault.message.removeprefix(f"{path}: "), fault.hint)
+    known, stated = completed(path, path.name, mapping, given)
+    made = explain(path, mapping=mapping, given=known, zone=zone)
+    zoned = [Stated(f"zone {zone}", "--tz NAME")] if made.zoneless else []
+    return replace(made, recognized=found, stated=[*stated, *zoned])
 
 
 def explain(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from gpuledger.lake.layout import Lake
     from gpuledger.lake.taking import Reading
     from gpuledger.report.document import Document
+    from gpuledger.telemetry.explain import NotSamples
 
 FOUND_PROBLEMS = 1
 
@@ -137,19 +139,32 @@ def _imported(screen: Screen, lake: Lake, files: tuple[str, ...], how: Reading, 
 
 def _explain(screen: Screen, files: tuple[str, ...], how: Reading, write_map: Path | None) -> None:
     from gpuledger.cli.showing import give
-    from gpuledger.report.documents.explained import explained_document
-    from gpuledger.telemetry.explain import explain
+    from gpuledger.report.documents.explained import explained_document, not_samples_document
+    from gpuledger.telemetry.explain import NotSamples, explain, explain_file
     from gpuledger.telemetry.starter import write_starter
 
     if len(files) != 1:
         raise InputError("--explain shows one file at a time", hint=f"gpuledger import --explain {files[0]}")
-    found = explain(Path(files[0]), mapping=how.mapping, given=how.given, zone=how.zone)
-    written = write_starter(found, write_map) if write_map else None
+    path = Path(files[0])
+    starter = explain(path, mapping=how.mapping, given=how.given, zone=how.zone) if write_map else None
+    written = write_starter(starter, write_map) if starter and write_map else None
+    found = explain_file(path, mapping=how.mapping, given=how.given, zone=how.zone)
+    if isinstance(found, NotSamples):
+        give(not_samples_document(_answered(found)), screen)
+        return
     give(explained_document(found), screen, {"map": str(written)} if written else None)
     if written:
-        screen.say(f"next: check {written}, then gpuledger import {files[0]} --map {written}")
-    elif found.problem or found.unused:
+        screen.say(f"next: check {written}, then gpuledger import {path} --map {written}")
+    elif found.problem:
         screen.say("to start a mapping file from this: add --write-map map.toml")
+
+
+def _answered(found: NotSamples) -> NotSamples:
+    """With the first line of the answer to it."""
+    from gpuledger.cli.given_files import given_files
+
+    (document,) = given_files((found.file,)).documents(zone_named())
+    return replace(found, answer=document.headline)
 
 
 def _rows_expected(files: tuple[str, ...], stages: Stages) -> int | None:
