@@ -101,11 +101,13 @@ format: $(STAMP) ## put the code into shape
 docs: $(STAMP) ## build the documentation into site/; a broken link or a stale command reference fails
 	$(BIN)/python docs/reference/cli.py --check
 	$(BIN)/python docs/reference/columns.py --check
+	$(BIN)/python docs/reference/formats.py --check
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-reference: $(STAMP) ## write docs/reference/cli.md from the commands, columns.md from the columns
+reference: $(STAMP) ## write docs/reference/cli.md from the commands, columns.md from the columns, formats.md from the formats
 	$(BIN)/python docs/reference/cli.py
 	$(BIN)/python docs/reference/columns.py
+	$(BIN)/python docs/reference/formats.py
 
 bench: $(STAMP) ## side by side with pandas, 0.5 and 50 million samples; errors of the planners
 	$(BIN)/python benchmarks/books.py
