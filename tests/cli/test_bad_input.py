@@ -101,7 +101,7 @@ class TestFileFaults:
     def test_unknown_layout(self, cli, lake_before, tmp_path):
         file = tmp_path / "f.csv"
         file.write_text("fruit,price\napple,3\n")
-        refused(cli, file, lake_before, "fruit, price", "mapping file")
+        refused(cli, file, lake_before, "not understood: 'fruit', 'price'", "mapping file")
 
     def test_empty_file(self, cli, lake_before, tmp_path):
         for name in ("f.csv", "f.parquet"):

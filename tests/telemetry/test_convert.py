@@ -131,8 +131,8 @@ def test_an_optional_column_under_another_name_is_suggested():
     assert bound.suggestions == {"DCGM_FI_DEV_MEMORY_TMP": "DCGM_FI_DEV_MEMORY_TEMP"}
 
 
-def test_strange_columns_are_refused_with_the_layouts_we_know():
-    with pytest.raises(FileFault, match="no known layout") as caught:
+def test_strange_columns_are_refused():
+    with pytest.raises(FileFault, match="a table of no tool that is known.*not understood: 'when', 'who'") as caught:
         bind("f.csv", ["when", "who", "what"])
     assert "--map" in str(caught.value)
 

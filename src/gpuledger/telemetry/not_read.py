@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gpuledger.telemetry import schema
-from gpuledger.telemetry.mapping import Bound, is_not_needed
+from gpuledger.telemetry.mapping import OWN_HEADERS, Bound, is_not_needed
+from gpuledger.telemetry.measures import factor_of, header_unit, units_of
 from gpuledger.units import count, some
 
 SHOWN = 3
@@ -18,10 +19,28 @@ def metrics_note(names: Iterable[str], *, listed: bool = True) -> list[str]:
 
 
 def columns_note(bound: Bound) -> list[str]:
-    """The note on columns of an exporter's layout; what a user's own map leaves out was left out on purpose."""
-    if not bound.mapping.not_needed or bound.mapping.file:
+    """Notes on columns that look like a reading and are dropped, and on other ones of an exporter's layout; what a
+    user's own map leaves out was left out on purpose, and a table with its own headers has named it already.
+    """
+    if bound.mapping.file or bound.mapping.name == OWN_HEADERS:
         return []
-    return _note((n for n in bound.unused if not is_not_needed(n, bound.mapping)), "column")
+    needed = [name for name in bound.unused if not is_not_needed(name, bound.mapping)]
+    dropped = {name: why for name in needed if (why := _why(name, bound))}
+    notes = [f"column {name!r} is not read: {why}" for name, why in dropped.items()]
+    rest = [name for name in needed if name not in dropped] if bound.mapping.not_needed else []
+    return notes + _note(rest, "column")
+
+
+def _why(name: str, bound: Bound) -> str:
+    """Why a column is no reading that looks like one, and like one that no other column fills; else empty."""
+    from gpuledger.telemetry.mapping.suggest import suggest  # only what is not read needs it
+
+    found, header = suggest(name) or suggest(name.lower().replace("average", "")), header_unit(name)
+    if found is None or not units_of(found.column) or found.column in {*bound.values, *bound.fixed}:
+        return ""
+    if header and factor_of(header.unit, found.column) is None:
+        return f"{header.unit} is not a unit of {found.column}"
+    return "nothing states its unit" if found.rule is None else f"{bound.mapping.title} has no such column"
 
 
 def _note(names: Iterable[str], kind: str, *, listed: bool = True) -> list[str]:

@@ -6,34 +6,57 @@ import math
 from collections.abc import Iterable
 from pathlib import Path
 
-from gpuledger.errors import FileFault, map_os_error
+from gpuledger.errors import FileFault, GpuledgerError, map_os_error
 from gpuledger.plain_text import json_text, visible
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.date_order import turned
-from gpuledger.telemetry.explain import Explanation, Unused
-from gpuledger.telemetry.mapping import Bound, Mapping, ValueRule
+from gpuledger.telemetry.explain import Explanation, Unused, explain
+from gpuledger.telemetry.mapping import OWN_HEADERS, Bound, Mapping, ValueRule, load_mapping
+from gpuledger.telemetry.mapping.own_headers import proposal
 from gpuledger.telemetry.mapping.wide import template
 from gpuledger.telemetry.measures import units_of
 
 
 def write_starter(found: Explanation, path: Path) -> Path:
-    """Write the starter map; a file that is there already is not overwritten."""
+    """Write the starter map, if it works as it is written; a file that is there already is not overwritten."""
+    text = starter_map(found)
     try:
         with path.open("x", encoding="utf-8") as file:
-            file.write(starter_map(found))
+            file.write(text)
     except FileExistsError as error:
         raise FileFault(path, "the file exists", hint="name another file, or remove this one") from error
     except OSError as error:
         raise map_os_error(error, path, "write the mapping file") from error
+    if why := _why_not(found, path):
+        path.unlink()
+        raise _none(found, why)
     return path
+
+
+def _why_not(found: Explanation, path: Path) -> str:
+    """Why the file cannot be read with a map; empty where it can, with options for what only the user knows."""
+    try:
+        again = explain(found.file, mapping=load_mapping(str(path)), zone=found.zone)
+    except GpuledgerError as error:
+        return error.message.removeprefix(f"{found.file}: ")
+    return "" if {*again.missing} <= {*again.bound.mapping.asks} and again.bound.values else again.problem
+
+
+def _none(found: Explanation, why: str) -> FileFault:
+    hint = "docs/mapping-files.md shows how to write one, and which options say what a file does not"
+    return FileFault(found.file, f"no mapping file is written: {why}", hint=hint)
 
 
 def starter_map(found: Explanation) -> str:
     """A mapping file with every column of the file: those that are read, and the rest as comments to complete."""
-    bound = found.bound
+    bound, file = found.bound, Path(found.file)
+    own = proposal(file) if not found.known or bound.mapping.name == OWN_HEADERS else None
+    if own is not None and own.why_not:
+        raise _none(found, own.why_not)
+    shown, left_out = (own.shown, own.left_out) if own else ({}, {})
     parts = [_top(found), _time(found), _labels(found), _constants(bound)]
-    parts += [_value(rule, (source,)) for source, rule in bound.values.values()]
-    parts += [_unread(unused, bound) for unused in found.unused if not _is_label(unused)]
+    parts += [_value(rule, (source,), shown.get(source, "")) for source, rule in bound.values.values()]
+    parts += [_unread(one, bound, left_out.get(one.source, "")) for one in found.unused if not _is_label(one)]
     return "\n".join(part for part in parts if part)
 
 
@@ -63,8 +86,10 @@ def _time(found: Explanation) -> str:
         lines.append(f"join = {_list(rule.join)}")
     elif bound.time:
         lines.append(f"sources = {_list([bound.time])}")
+    elif bound.clock or bound.elapsed:
+        lines.append(f"clock = {_list([bound.clock])}" if bound.clock else f"elapsed = {_list([bound.elapsed])}")
     else:
-        lines.append("sources = []  # name the column with the time here, or import with --at TIME")
+        lines.append("sources = []  # the file has no times: import with --at TIME")
     order = found.dates.other_order
     formats = turned(rule.formats, order) if order else rule.formats
     lines += [f"formats = {_list(formats)}"] if formats else []
@@ -77,8 +102,6 @@ def _labels(found: Explanation) -> str:
     given = template(found.file, rules.wide.pattern).labels if rules.wide else ()
     pairs = [(c.column, c.source) for c in found.columns if c.role == "label" and c.source not in given]
     lines = ["[labels]", *(f"{column} = {_list([source])}" for column, source in pairs)]
-    if "gpu_uuid" in found.missing:
-        lines.append('# gpu_uuid = ["..."]  # needed: the column that names the GPU; or gpu_index and host')
     labels = [(u.suggestion.column, u.source) for u in found.unused if u.suggestion and _is_label(u)]
     lines += [f"# {column} = {_list([source])}" for column, source in labels]
     return "\n".join([*lines, ""])
@@ -93,20 +116,22 @@ def _constants(bound: Bound) -> str:
     return "\n".join(["[constants]", *lines, ""]) if lines else ""
 
 
-def _value(rule: ValueRule, sources: Iterable[str]) -> str:
+def _value(rule: ValueRule, sources: Iterable[str], shown: str = "") -> str:
+    """A reading; `shown`: the values by which its unit was chosen."""
     about = schema.columns()[rule.column]
     lines = ["[[values]]", f"column = {_text(rule.column)}  # {about.meaning}, {about.unit}"]
     lines.append(f"sources = {_list(sources)}")
     lines += [f"{n} = {_number(v)}" for n, v in (("multiply", rule.multiply), ("divide", rule.divide)) if v != 1]
-    lines += [f"{n} = {_text(v)}" for n, v in (("unit", rule.unit), ("parse", rule.parse), ("plus", rule.plus)) if v]
+    lines += [f"unit = {_text(rule.unit)}" + f"  # by its values, {shown}" * bool(shown)] if rule.unit else []
+    lines += [f"{n} = {_text(v)}" for n, v in (("parse", rule.parse), ("plus", rule.plus)) if v]
     lines += [f"share_with = {_list(rule.share_with)}"] if rule.share_with else []
     return "\n".join([*lines, ""])
 
 
-def _unread(unused: Unused, bound: Bound) -> str:
-    """A column that is not read, as comments that become a rule when they are completed."""
+def _unread(unused: Unused, bound: Bound, why: str) -> str:
+    """A column that is not read, as comments that become a rule when they are completed; `why`, where it is known."""
     cell = f", first cell {_text(unused.cell[:40])}" if unused.cell else ", empty in the first rows"
-    head = f"# Not read: {visible(unused.source)}{cell}."
+    head = f"# Not read: {visible(unused.source)}{cell}{f'; {visible(why)}' if why else ''}."
     found = unused.suggestion
     if found is None:
         return f"{head}\n"

@@ -6,7 +6,10 @@ checks      whether every name and number in a user's file means something
 faults      what is wrong with a file that a mapping does not fit
 wide        which columns of a row with several GPUs are one GPU's
 shape       a file with its wide rows made long and its date and time joined
-suggest     what an unknown column may be
+suggest     what an unknown column may be by its name
+values      in which unit it is, by its cells
+times       which column has the time, and how it is written
+own_headers how a table is read that no tool is known to write
 """
 
 from __future__ import annotations
@@ -18,9 +21,9 @@ from pathlib import Path
 
 import msgspec
 
-from gpuledger.errors import FileFault, UnknownKind, nearest
+from gpuledger.errors import FileFault, nearest
 from gpuledger.telemetry import schema
-from gpuledger.telemetry.mapping.checks import START_A_MAP, asking, constant_reading, missing, no_reading
+from gpuledger.telemetry.mapping.checks import asking, constant_reading, missing, no_reading
 from gpuledger.telemetry.mapping.files import OWN, load_mapping, shipped
 from gpuledger.telemetry.mapping.rules import Mapping, TimeRule, ValueRule, WideRule
 from gpuledger.telemetry.mapping.wide import template
@@ -28,21 +31,27 @@ from gpuledger.telemetry.measures import Factor, factor_of, header_unit
 from gpuledger.times import Instant, Length, instant_ms, length_ms
 
 __all__ = [
-    "NOTHING_GIVEN", "Bound", "Fitted", "Given", "Mapping", "TimeRule", "ValueRule", "WideRule", "bind", "factor",
-    "fitted", "given", "is_not_needed", "load_mapping", "recognized", "shipped",
+    "NOTHING_GIVEN", "OWN_HEADERS", "Bound", "Fitted", "Given", "Mapping", "TimeRule", "ValueRule", "WideRule", "bind",
+    "factor", "fitted", "given", "is_not_needed", "load_mapping", "recognized", "shipped",
 ]  # fmt: skip
 
+# The name of what is found for a table with headers of its own.
+OWN_HEADERS = "own headers"
 # What the fields of a tool begin with, and how alike the rest of two names is where one is the other misspelled.
 _FIELD = re.compile(r"DCGM_(?:EXP_|FI_(?:DEV_|PROF_)?)?")
 _FIELDS_ALIKE = 0.85
 
 
 class Given(msgspec.Struct, frozen=True):
-    """What the user says about files that do not say it themselves; `every_ms`: how far rows of a GPU are apart."""
+    """What the user says about files that do not say it themselves; `every_ms`: how far rows of a GPU are apart.
+
+    `mean`: nothing shows the times of rows, so the mean of each GPU's rows stands for one reading.
+    """
 
     at_ms: int | None = None
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     every_ms: int | None = None
+    mean: bool = False
 
 
 class Bound(msgspec.Struct, frozen=True):
@@ -52,7 +61,7 @@ class Bound(msgspec.Struct, frozen=True):
     `at_ms`. `constants`: labels of all rows whose own cell is empty; `fixed`: readings likewise, in the schema's units.
     `absent`: what a user's map names and the file lacks. `labels`: by column the source columns it may stand in, the
     first filled cell of a row counting. `fallbacks`: by reading what fills the rows that lack it, in this order;
-    `beside`: columns that are no reading, and show what others hold.
+    `beside`: columns that are no reading, and show what others hold. `kept`: columns of what a GPU never changes.
     """
 
     mapping: Mapping
@@ -69,6 +78,7 @@ class Bound(msgspec.Struct, frozen=True):
     elapsed: str = ""
     fallbacks: dict[str, tuple[tuple[str, ValueRule], ...]] = msgspec.field(default_factory=dict)
     beside: tuple[str, ...] = ()
+    kept: tuple[str, ...] = ()
 
     def only(self, wanted: Collection[str] | None) -> Bound:
         """What fills some columns of the schema; None: all."""
@@ -89,7 +99,7 @@ class Bound(msgspec.Struct, frozen=True):
         """The columns worth reading."""
         time = [name for name in (self.time, self.clock, self.elapsed) if name]
         readings = (source for _, source, _ in self.readings())
-        return list(dict.fromkeys([*time, *self.label_columns(), *readings, *self.beside]))
+        return list(dict.fromkeys([*time, *self.label_columns(), *readings, *self.beside, *self.kept]))
 
     def readings(self) -> list[tuple[str, str, ValueRule]]:
         """Every reading with each of the source columns it is made of, and how that one is read."""
@@ -167,7 +177,7 @@ def fitted(path: str | Path, names: list[str], chosen: Mapping, said: Given = NO
     elapsed = "" if time or clock else next((s for s in chosen.time.elapsed if s in present), "")
     missing = _lacking(chosen, present, time if at_ms is None else "--at", {*labels, *constants, *values, *fixed})
     said_here = {*labels, *constants, *(("time",) if time or at_ms is not None else ())}
-    said_here |= {"every"} if time or clock or elapsed or said.every_ms else set()
+    said_here |= {"every"} if time or clock or elapsed or said.every_ms or said.mean else set()
     asked = tuple(a for a in chosen.asks if a not in said_here and a != "gpu_model")  # a model may stay unknown
     named_here = (s for sources in labels.values() for s in sources)
     read = [*values.values(), *(one for more in fallbacks.values() for one in more)]
@@ -184,7 +194,9 @@ def fitted(path: str | Path, names: list[str], chosen: Mapping, said: Given = NO
     suggestions |= _labels_written_otherwise(chosen, {*labels, *constants}, unused)
     beside = tuple(dict.fromkeys(n for _, rule in read for n in rule.share_with if n in present))
     bound = Bound(chosen, time, labels, values, unused, suggestions, constants, at_ms, fixed, absent, clock, elapsed)
-    bound = msgspec.structs.replace(bound, fallbacks=fallbacks, beside=beside)
+    steady = dict.fromkeys([*(n for n in chosen.kept if n in present), *labels.get("gpu_model", ())])
+    kept = tuple(steady) if labels.get("gpu_uuid") == labels.get("gpu_index") else ()
+    bound = msgspec.structs.replace(bound, fallbacks=fallbacks, beside=beside, kept=kept)
     return Fitted(bound, tuple(missing), asked)
 
 
@@ -227,26 +239,39 @@ def _values(
     """By reading the column of the file that fills it, also one whose name has a unit after it: `power.draw [W]`; and
     what fills the rows that lack it.
     """
-    present = set(names)
-    with_units = {h.name: (n, h.unit) for n in reversed(names) if (h := header_unit(n))}
+    present, with_units = set(names), {h.name: n for n in reversed(names) if (h := header_unit(n))}
     found: dict[str, tuple[str, ValueRule]] = {}
     more: dict[str, tuple[tuple[str, ValueRule], ...]] = {}
     own = {rule.column for rule in chosen.values[: chosen.own_rules]}
     for rule in chosen.values:
-        if rule.column in found and rule.column in own:
+        if (rule.column in found and rule.column in own) or (rule.plus and rule.plus not in present):
             continue
-        source = next((s for s in rule.sources if s in present or s in with_units), "")
-        if not source or (rule.plus and rule.plus not in present):
-            continue
-        header = header_unit(source)
-        hit, unit = (source, header.unit if header else "") if source in present else with_units[source]
-        plain = not (rule.unit or rule.parse) and rule.multiply == rule.divide == 1
-        one = (hit, msgspec.structs.replace(rule, unit=unit, share_with=()) if unit and plain else rule)
-        if rule.column in found:
+        one = _source(rule, present, with_units, chosen)
+        if one is not None and rule.column in found:
             more[rule.column] = (*more.get(rule.column, ()), one)
-        else:
+        elif one is not None:
             found[rule.column] = one
     return found, more
+
+
+def _source(
+    rule: ValueRule, present: set[str], with_units: dict[str, str], chosen: Mapping
+) -> tuple[str, ValueRule] | None:
+    """The column of a rule, and how it is read: where its name ends in a unit, in that one; None where that is none of
+    this reading's. In a user's map factors count; what it names and cannot be is refused later.
+    """
+    for source in rule.sources:
+        named = header_unit(source)
+        hit = source if source in present else with_units.get(named.name if named else source, "")
+        header = header_unit(hit) if hit else None
+        if hit and (header is None or rule.parse):
+            return hit, rule
+        if header is not None and (hit == source or chosen.file or factor_of(header.unit, rule.column)):
+            plain = not rule.unit and rule.multiply == rule.divide == 1
+            if plain or chosen.name in shipped():
+                rule = msgspec.structs.replace(rule, unit=header.unit, multiply=1.0, divide=1.0, share_with=())
+            return hit, rule
+    return None
 
 
 def _constants(chosen: Mapping) -> tuple[dict[str, str], dict[str, float]]:
@@ -302,21 +327,16 @@ def recognized(names: list[str]) -> Mapping | None:
 
 
 def _detect(path: str | Path, names: list[str]) -> Mapping:
-    """The mapping whose marks are all there; failing that, the one most of whose marks are."""
+    """The mapping whose marks are all there, or the one that names and values show; a fault where neither is."""
+    from gpuledger.telemetry.mapping.own_headers import Proposal, proposal
+
     if found := recognized(names):
         return found
-    close = {
-        m.name: sum(bool(_matches(d, names) or nearest(d, names, 1)) for d in m.detect) for m in shipped().values()
-    }
-    best = max(close, key=lambda name: close[name])
-    if close[best]:
-        return shipped()[best]
-    wanted = "; ".join(f"{m.title}: {', '.join(m.detect)}" for m in shipped().values())
-    raise UnknownKind(
-        path,
-        f"no known layout has these columns: {', '.join(names[:6])}{', ...' if len(names) > 6 else ''}",
-        hint=f"{START_A_MAP} (known layouts need {wanted})",
-    )
+    nothing = Proposal(Mapping(), unknown=tuple(names), why_not="there are only its names")
+    made = proposal(Path(path)) if Path(path).is_file() else nothing
+    if made.why_not:
+        raise made.fault(path)
+    return made.mapping
 
 
 def _has(required: str, present: set[str], time: str, filled: set[str]) -> bool:

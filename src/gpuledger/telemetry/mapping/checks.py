@@ -170,6 +170,8 @@ def missing(path: str | Path, missing: list[str], names: list[str], mapping: Map
         f"read as {mapping.title}, it lacks the required column{'s' * (len(parts) > 1)} {', '.join(parts)}",
         hint=f"name the column in {mapping.file}; gpuledger import --explain shows what each column is read as"
         if mapping.file
+        else "rename the column in the file, or name it in a mapping file (docs/mapping-files.md): --map map.toml"
+        if {"time", "gpu_uuid"} & {*missing}
         else f"rename the column in the file, or {START_A_MAP}",
     )
 

@@ -74,7 +74,7 @@ class Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     `labels`: by schema column the source columns it may stand in, the first filled cell of a row counting.
     `exporter_pods`: names of the exporter's own pods, which hold no GPU. `not_needed`: patterns of columns and metrics
     that are known and hold nothing that is read. `every`: how far rows of a GPU are apart where the tool was not asked
-    otherwise.
+    otherwise. `kept`: columns of what a GPU never changes, such as its total memory.
     """
 
     name: str = ""
@@ -94,5 +94,6 @@ class Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     blank_text: tuple[str, ...] = ("",)
     exporter_pods: tuple[str, ...] = ()
     wide: WideRule | None = None
+    kept: tuple[str, ...] = ()
     file: str = ""
     own_rules: int = 0

@@ -14,6 +14,8 @@ import pyarrow.compute as pc
 
 from gpuledger.errors import FileFault, nearest
 from gpuledger.telemetry.formats import Opened, open_source
+from gpuledger.telemetry.mapping import recognized
+from gpuledger.telemetry.mapping.own_headers import proposal
 from gpuledger.telemetry.mapping.rules import Mapping
 from gpuledger.telemetry.mapping.wide import WidePlan, plan_wide
 
@@ -40,9 +42,13 @@ def open_shaped(
     if len(set(opened.names)) < len(opened.names):
         twice = next(n for n in opened.names if opened.names.count(n) > 1)
         raise FileFault(path, f"two columns are called {twice!r}", hint="rename one of them")
-    rules = mapping or opened.mapping
+    rules = mapping or opened.mapping or recognized(opened.names)
     if rules is None:
-        return opened
+        found = proposal(Path(path))
+        if found.why_not:
+            return opened
+        rules = opened.mapping = found.mapping
+        opened.notes += found.notes if part == 0 and (groups is None or groups.start == 0) else []
     if rules.time.join:
         opened = _joined(path, opened, rules)
     if rules.wide:
