@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from gpuledger.telemetry.formats import FORMATS, PARQUET_MAGIC, TABLE_MODULES, Fit, Head
+from gpuledger.telemetry.formats import FORMATS, PAGE_BYTES, PARQUET_MAGIC, TABLE_MODULES, Fit, Head, head_of
 
 
 def test_every_format_of_tables_is_among_those_that_are_loaded_for_one():
@@ -30,3 +32,33 @@ def test_only_formats_of_tables_can_know_a_file_that_starts_as_parquet_and_is_no
 
 def test_a_packed_file_is_not_parquet():
     assert not Head(Path("x.gz"), PARQUET_MAGIC, zipped=True).parquet
+
+
+# Text that patterns which go back and forth take long over.
+HOSTILE = [
+    "a ",
+    " ",
+    "1",
+    "| 1 |",
+    "|    ",
+    '{"a":',
+    "\n",
+    "0 1 2 3 4 5 6 7 8 9,",
+    "[",
+    "\t",
+    "GPU ",
+    "# gpu ",
+    "a=1,",
+    ": ",
+]
+MOST_S = 1.0  # of any format; a usual one takes a millisecond
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_format_takes_long_over_any_text(tmp_path, text):
+    file = tmp_path / "text"
+    file.write_text(text * (PAGE_BYTES // len(text) + 1))
+    for name, one in FORMATS:
+        head, before = head_of(file), time.process_time()
+        one.score(head)
+        assert time.process_time() - before < MOST_S, name

@@ -162,7 +162,8 @@ def test_a_header_in_another_unit_is_read_in_that_one(
 
 
 @pytest.mark.parametrize(
-    ("header", "why"), [("power.draw [MiB]", "MiB is not a unit of it"), ("memory.used", "neither its name nor its")]
+    ("header", "why"),
+    [("power.draw [MiB]", "MiB is not a unit of power_w"), ("memory.used", "nothing states its unit")],
 )
 def test_a_reading_without_its_unit_is_named(tmp_path: Path, header: str, why: str) -> None:
     file = tmp_path / "log.csv"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import gpuledger
 from gpuledger.cli.app import run
-from gpuledger.errors import FileFault, NotSaid
+from gpuledger.errors import FileFault
 from gpuledger.telemetry.formats import FORMATS, PAGE_BYTES, Fit, head_of, open_source, recognize
 
 CORPUS = Path(__file__).parent.parent / "corpus"
@@ -121,12 +121,12 @@ def test_other_text_is_looked_at_in_no_time(tmp_path, text):
     assert time.perf_counter() - start < 5  # a pattern that starts over at each letter takes minutes
 
 
-def test_screens_without_a_date_need_the_interval(tmp_path):
+def test_screens_without_a_date_are_one_reading_unless_the_interval_is_given(tmp_path):
     text = re.sub(r"(?m)^Tue .*\n", "", LOOP.read_text())
+    taken = gpuledger.open(tmp_path / "means").ingest(written(tmp_path, text))
+    assert taken.rows_added == 2
+    assert "--every LENGTH" in [one.option for one in taken.stated]
     lake = gpuledger.open(tmp_path / "lake")
-    with pytest.raises(NotSaid) as caught:
-        lake.ingest(written(tmp_path, text))
-    assert "--at TIME --every LENGTH" in caught.value.hint
     assert lake.ingest(tmp_path / "node1.txt", at="2026-03-03", every="5s").rows_added == 8
 
 

@@ -11,7 +11,7 @@ import pytest
 
 import gpuledger
 from gpuledger.cli.app import run
-from gpuledger.errors import NotSaid
+from gpuledger.errors import FileFault, NotSaid
 
 WRITTEN = dt.datetime(2026, 11, 16, 8, 30, tzinfo=dt.UTC)
 LOG = """timestamp, index, name, utilization.gpu [%], memory.used [MiB]
@@ -88,3 +88,31 @@ def test_a_command_comes_before_a_file_of_its_name(tmp_path, monkeypatch, capsys
     assert run(["./catalog"]) == 0
     assert "1 GPU" in capsys.readouterr().out
     assert run(["catalogue.csv"]) == 2
+
+
+@pytest.mark.parametrize("hours", [2, 9, 14])
+def test_a_fresh_log_from_east_of_utc_is_of_a_zone_in_which_it_is_past(tmp_path, hours):
+    now = dt.datetime.now(dt.UTC) + dt.timedelta(hours=hours)
+    stamps = [f"{now - dt.timedelta(seconds=60 - n):%Y/%m/%d %H:%M:%S}.000" for n in range(60)]
+    file = tmp_path / "rack7.csv"
+    file.write_text("\n".join([LOG.split("\n")[0], *(f"{at}, 0, NVIDIA L4, 50 %, 100 MiB" for at in stamps)]))
+    lake = gpuledger.open(tmp_path / "lake")
+    taken = lake.ingest(file)
+    assert (taken.rows_added, taken.rows_rejected) == (60, 0)
+    assert f"zone UTC+{hours}, as in UTC its times are later than now" in [one.what for one in taken.stated]
+    assert lake.samples().df()["at_ms"].max() <= dt.datetime.now().timestamp() * 1000
+
+
+def test_a_clock_that_no_zone_explains_is_refused(tmp_path):
+    later = dt.datetime.now(dt.UTC) + dt.timedelta(days=2)
+    (tmp_path / "rack7.csv").write_text(LOG.replace("2026/03/01", f"{later:%Y/%m/%d}"))
+    with pytest.raises(FileFault, match="later than now"):
+        gpuledger.open(tmp_path / "lake").ingest(tmp_path / "rack7.csv")
+
+
+def test_seconds_since_a_start_end_when_the_file_was_written(tmp_path):
+    file = tmp_path / "run.csv"
+    file.write_text("elapsed_s,gpu,gpu_util_pct\n" + "".join(f"{60 * n},0,50\n" for n in range(240)))
+    lake = gpuledger.open(tmp_path / "lake")
+    assert lake.ingest(written(file)).rows_rejected == 0
+    assert lake.samples().df()["at_ms"].max() == WRITTEN.timestamp() * 1000

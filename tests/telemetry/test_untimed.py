@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import gpuledger
-from gpuledger.errors import InputError, NotSaid
+from gpuledger.errors import NotSaid
 from gpuledger.telemetry.mapping import given
 from gpuledger.telemetry.stamps import Untimed
 
@@ -48,8 +48,9 @@ def test_a_plain_table_without_times(tmp_path):
     header = "UUID,modelName,DCGM_FI_DEV_GPU_UTIL\n"
     (tmp_path / "f.csv").write_text(header + "GPU-1,NVIDIA H200,50\nGPU-2,NVIDIA H200,60\nGPU-1,NVIDIA H200,70\n")
     lake = gpuledger.open(tmp_path / "lake")
-    with pytest.raises(InputError, match="several rows of one GPU"):
-        lake.ingest(tmp_path / "f.csv", at="2026-01-20")
+    means = gpuledger.open(tmp_path / "means")
+    assert means.ingest(tmp_path / "f.csv", at="2026-01-20").rows_added == 2
+    assert sorted(means.samples().df()["gpu_util_ratio"].round(6)) == [0.6, 0.6]
     assert lake.ingest(tmp_path / "f.csv", at="2026-01-20", every="1m").rows_added == 3
     found = lake.samples().df()
     assert sorted(found["at_ms"] - found["at_ms"].min()) == [0, 0, 60_000]

@@ -12,7 +12,6 @@ import click
 
 from gpuledger.cli.options import PATH
 from gpuledger.cli.screen import Bar, Screen, Stages
-from gpuledger.encode import plain
 from gpuledger.errors import InputError
 
 if TYPE_CHECKING:
@@ -112,17 +111,13 @@ def books(
         yield lake
         return
     from gpuledger.ledger.of_files import Jobs, books_of
-    from gpuledger.telemetry.stated import stated_words
 
     cut, jobs = any(name in chosen for name in ("since", "until", "last")), Jobs(tuple(tables), zone_named() or zone)
     with books_of(files, limits, reading(), Bars(stages), cut=cut, jobs=jobs, owners=owners) as (lake, found):
-        if found.stated:
-            screen.say(f"stated: {stated_words(found.stated)}", err=True)
-        notes = list(found.notes)
+        screen.state(found.stated)
+        for note in found.notes:
+            screen.note(note)
         if found.rows_rejected:
             why = ", ".join(f"{n} x {reason}" for reason, n in found.rejects.items())
-            notes.append(f"{found.rows_rejected} rows could not be used ({why})")
-        for note in notes:
-            screen.say(f"note: {note}", err=True)
-        screen.read = {"stated": plain(found.stated), "notes": notes}
+            screen.note(f"{found.rows_rejected} rows could not be used ({why})")
         yield lake

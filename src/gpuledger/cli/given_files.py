@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,11 +39,11 @@ class GivenFiles:
         for path, made in self.others:
             what = f"{path.name}: {HOLDS[made.kind]} ({made.name})"
             if made.kind not in kinds:
-                screen.say(f"note: {what}, not used here: {WAYS[made.kind].replace('FILE', str(path))}", err=True)
+                screen.note(f"{what}, not used here: {WAYS[made.kind].replace('FILE', str(path))}")
             else:
                 stated = made.kind is Kind.JOBS and zone is None and _zoneless(path)
                 utc = "; stated: its times without a zone are UTC (--tz)" * stated
-                screen.say(f"note: {what}, taken as such{utc}", err=True)
+                screen.note(f"{what}, taken as such{utc}")
         return zone or ("UTC" if self.of(Kind.JOBS) else None)
 
     def documents(self, zone: str | None) -> list[Document]:
@@ -82,8 +83,8 @@ def given_files(files: Sequence[str], mapped: bool = False) -> GivenFiles:
     """Files by what they hold. Folders, patterns, addresses, and files with a map of the user's hold samples."""
     samples, others = list[str](), list[tuple[Path, Format]]()
     for name in files:
-        path = Path(name)
-        found = None if mapped or not path.is_file() else recognize(path).format
+        path, is_file = Path(name), os.path.isfile(name)  # noqa: PTH113  (one that may not be looked at is read, and refused)
+        found = None if mapped or not is_file else recognize(path).format
         if found is None or found.kind in (Kind.TELEMETRY, Kind.REFUSED):  # reading it says what it is
             samples.append(name)
         else:

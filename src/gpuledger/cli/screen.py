@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from gpuledger.catalog.thresholds import Thresholds
     from gpuledger.lake.layout import Lake
+    from gpuledger.telemetry.stated import Stated
 
 
 class Screen:
@@ -25,6 +26,7 @@ class Screen:
     def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
         self.as_json = as_json
         self.talks = not as_json and not quiet
+        self._read: dict[str, list[Any]] = {"stated": [], "notes": []}
 
     def console(self, *, err: bool = False) -> Console:
         """The terminal, or whatever stdout is; stderr where stdout is another command's."""
@@ -37,6 +39,19 @@ class Screen:
         for line in lines if self.talks else ():
             click.echo(visible(line), err=err)
 
+    def note(self, words: str) -> None:
+        """What reading the files found: a line on stderr, or in the one JSON object."""
+        self._read["notes"].append(words)
+        self.say(f"note: {words}", err=True)
+
+    def state(self, stated: Sequence[Stated]) -> None:
+        """What the files do not say: one line, before all others."""
+        if stated:
+            from gpuledger.telemetry.stated import stated_words
+
+            self._read["stated"] += [{"what": one.what, "option": one.option} for one in stated]
+            self.say(f"stated: {stated_words(stated)}", err=True)
+
     def show(self, *parts: RenderableType, err: bool = False) -> None:
         """Tables for a reader, and text with markup."""
         if self.talks:
@@ -48,7 +63,8 @@ class Screen:
     def answer(self, figures: Mapping[str, Any]) -> None:
         """The whole answer as one JSON object, where asked for. Not-a-number is refused: JSON has none."""
         if self.as_json:
-            click.echo(json_text(figures, indent=1))
+            read = {"reading": self._read} if any(self._read.values()) else {}
+            click.echo(json_text({**figures, **read}, indent=1))
 
     @contextmanager
     def stages(self) -> Iterator[Stages]:

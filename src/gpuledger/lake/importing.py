@@ -14,9 +14,9 @@ import msgspec
 
 from gpuledger.arguments import takes
 from gpuledger.catalog.gpus.names import not_one_board
-from gpuledger.errors import InputError, LakeError, NotSaid, let_go
+from gpuledger.errors import InputError, LakeError, let_go
 from gpuledger.lake.by_day import MEMORY_BYTES, ByDay, F, Group, grouped
-from gpuledger.lake.clocks import ahead_note, check_store_clock, latest_ms
+from gpuledger.lake.clocks import SKEW_MS, ahead_note, check_store_clock, latest_ms
 from gpuledger.lake.engines.choosing import in_use
 from gpuledger.lake.engines.copies import may_copy
 from gpuledger.lake.engines.engine import Runner, everywhere
@@ -47,11 +47,13 @@ from gpuledger.telemetry.finding import Found, Strangers, as_the_user_names_them
 from gpuledger.telemetry.labels import Used, label_notes
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, Mapping
 from gpuledger.telemetry.stated import Stated, completed
-from gpuledger.units import MS_PER_DAY, day_start_ms, utc_day
+from gpuledger.units import MS_PER_DAY, MS_PER_HOUR, day_start_ms, utc_day
 
 # Below this many rows, starting processes costs more than they save; copies of this process cost little.
 ROWS_WORTH_PROCESSES = 3_000_000
 ROWS_WORTH_COPIES = 200_000
+# Zones by their hours east of UTC, as their database calls them, and the farthest there is.
+UTC, EAST, FARTHEST_EAST = "UTC", "Etc/GMT-", 14
 
 
 @dataclass
@@ -92,8 +94,8 @@ def import_files(
     if not wanted:
         raise InputError("no file was named", hint="gpuledger import FILE... --lake DIR")
     fresh = lake.store.is_new()
-    try:
-        reading = Reading(zone, mapping, given)
+
+    def run(reading: Reading) -> ImportResult:
         for by_day in (True, False):
             with lake.staging() as folder, Import(lake, folder, reading, progress, processes) as job:
                 early = job.take(wanted, ByDay(job.group_task, write_group) if by_day else None)
@@ -101,10 +103,33 @@ def import_files(
                     if done := job.finish([day for group in early for day in group.days]):
                         return done
         raise RuntimeError("an import that looks at the lake under its lock cannot be overtaken")
+
+    try:
+        return in_its_zone(run, Reading(zone, mapping, given))
     except BaseException:
         if fresh and not lake.exists():
             lake.store.undo_new()
         raise
+
+
+def _zone_words(zone: str) -> str:
+    hours = zone.removeprefix(EAST)
+    return zone if hours == zone else f"UTC+{hours}, as in UTC its times are later than now"
+
+
+class _EastOfUtc(Exception):
+    """A file's times carry no zone and are later than now, if they are of UTC: they are of the zone named here."""
+
+    def __init__(self, zone: str) -> None:
+        self.zone = zone
+
+
+def in_its_zone(run: Callable[[Reading], ImportResult], reading: Reading) -> ImportResult:
+    """Read files; again where the times of a file show that it was written east of UTC, and no zone was named."""
+    try:
+        return run(reading)
+    except _EastOfUtc as found:
+        return run(msgspec.structs.replace(reading, zone=found.zone))
 
 
 class Import:
@@ -168,18 +193,14 @@ class Import:
         self.result.notes += strangers.notes()
         self.names = {str(f.path): f.name for f in found}
         with as_the_user_names_them(found):
-            try:
-                return self._take([f.path for f in found], by_day)
-            except NotSaid:
-                if len(found) != 1 or not self._state(found[0]):
-                    raise
-            return self._take([found[0].path], by_day)
+            if len(found) == 1:
+                self._state(found[0])
+            return self._take([f.path for f in found], by_day)
 
-    def _state(self, file: Found) -> bool:
-        """State what a file does not say; whether there is any of it."""
+    def _state(self, file: Found) -> None:
+        """State what a file does not say."""
         given, self.result.stated = completed(file.path, file.name, self.reading.mapping, self.reading.given)
         self.reading = msgspec.structs.replace(self.reading, given=given)
-        return bool(self.result.stated)
 
     def _take(self, files: Sequence[Path], by_day: ByDay[T, F] | None) -> list[F]:
         pieces = pieces_of(files, self.reading)
@@ -244,10 +265,13 @@ class Import:
         if "host" in self.reading.given.labels and is_by_index(pieces[0][1].labels):
             self.by_index.append((name, span))
         ahead = [found for _, taken in pieces for found in taken.ahead]
+        zoneless = any(taken.zoneless for _, taken in pieces)
         if ahead:
+            if zoneless and self.reading.zone == UTC and len(self.names) == 1:
+                self._look_east(max(found.last_ms for found in ahead))
             self._note(name, [ahead_note(ahead, self.reading.latest_ms)])
-        zone = Stated(f"zone {self.reading.zone}", "--tz NAME")
-        if any(taken.zoneless for _, taken in pieces) and zone not in self.result.stated:
+        zone = Stated(f"zone {_zone_words(self.reading.zone)}", "--tz NAME")
+        if zoneless and zone not in self.result.stated:
             self.result.stated.append(zone)
         used = Used()
         for label, source, count in (found for _, taken in pieces for found in taken.label_rows):
@@ -258,6 +282,12 @@ class Import:
             raise no_usable_row(path, self.rejects, before, ahead)
         self.result.files += 1
         self.result.rows_read += rows
+
+    def _look_east(self, last_ms: int) -> None:
+        """Start again in the nearest zone in which times are not later than now, if there is one so far east."""
+        hours = -(-(last_ms - self.reading.latest_ms + SKEW_MS) // MS_PER_HOUR)
+        if hours <= FARTHEST_EAST:
+            raise _EastOfUtc(f"{EAST}{hours}")
 
     def _note(self, name: str, notes: Iterable[str]) -> None:
         fresh = (f"{Path(name).name}: {note}" for note in notes)

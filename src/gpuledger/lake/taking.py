@@ -34,10 +34,12 @@ from gpuledger.telemetry.finding import Found, as_the_user_names_them
 from gpuledger.telemetry.labels import Used
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Bound, Given, Mapping, bind
 from gpuledger.telemetry.mapping.shape import open_shaped
+from gpuledger.telemetry.means import mean_rows
 from gpuledger.telemetry.not_read import columns_note
 from gpuledger.telemetry.passes import passes_of
 from gpuledger.telemetry.shares import FileShares
 from gpuledger.telemetry.stamps import StampReader, Untimed
+from gpuledger.telemetry.unnamed_gpus import SameGpus
 from gpuledger.units import MS_PER_DAY, Unknown, utc
 
 POWER_FACTOR = 2.0
@@ -145,13 +147,14 @@ class Taker:
         stamps.resolve = (lambda: passes_of(path, bound, stamps)) if bound.time else None
         rejected = RejectLog(log)
         notes: list[str] = []
-        rows, usable, span, used = 0, 0, NO_TIME, Used()
+        rows, usable, span, used, held = 0, 0, NO_TIME, Used(), list[pa.Table]()
         labels = (*bound.label_columns(), *(c for c in (bound.time, bound.clock) if c and opened.text))
         opened.numbers = frozenset(source for _, source, rule in bound.readings() if not rule.parse)
         shares = FileShares(path, bound, reading.given, reading.zone)
-        read_batches = opened.by_column or opened.batches
+        read_batches, same = opened.by_column or opened.batches, SameGpus(path, bound, opened.text)
         for batch in read_batches(bound.source_columns(), labels):
             converted = convert(batch, bound, stamps, rejected.room, shares)
+            same.look(batch, converted.table)
             numbers = row_numbers(rows, batch.num_rows, opened.wrong_rows, opened.per_row)
             notes += [note for note in dict.fromkeys(converted.notes) if note not in notes]
             used.update(converted.label_rows)
@@ -161,14 +164,17 @@ class Taker:
             table, numbers = self._check(piece.path, numbers[converted.kept], converted.table, rejected)
             read, usable = batch.num_rows, usable + table.num_rows
             del batch, converted
-            if table.num_rows:
-                self._sorter.add(table, numbers + (piece.number << PIECE_BITS) if self._sorter.numbered else None)
-                at_ms = table[schema.TIME].to_numpy()
-                span = min(span[0], int(at_ms.min())), max(span[1], int(at_ms.max()))
+            if reading.given.mean:
+                held += [table] if table.num_rows else []
+            elif table.num_rows:
+                span = self._add(piece, table, numbers, span)
             del table
             self._sorter.settle()
             rows += read
             self._progress("read", read)
+        if held:
+            table = mean_rows(held)
+            span = self._add(piece, table, np.arange(table.num_rows), span)
         if (
             piece.days
             and usable
@@ -188,6 +194,12 @@ class Taker:
         return Taken(
             count, usable, named, unknown, str(log), bound.labels, found, ahead, span, more, dates, stamps.zoneless
         )
+
+    def _add(self, piece: Piece, table: pa.Table, numbers: np.ndarray, span: tuple[int, int]) -> tuple[int, int]:
+        """Hand rows to the sorter; the first and the last time of all so far."""
+        self._sorter.add(table, numbers + (piece.number << PIECE_BITS) if self._sorter.numbered else None)
+        at_ms = table[schema.TIME].to_numpy()
+        return min(span[0], int(at_ms.min())), max(span[1], int(at_ms.max()))
 
     def _check(
         self, source: str, numbers: np.ndarray, table: pa.Table, rejected: RejectLog

@@ -31,7 +31,7 @@ from gpuledger.lake.by_day import (
 )
 from gpuledger.lake.engines.engine import everywhere
 from gpuledger.lake.host_names import ByDevice, add_neighbors, neighbors_of, refuse_two
-from gpuledger.lake.importing import Import, ImportResult
+from gpuledger.lake.importing import Import, ImportResult, in_its_zone
 from gpuledger.lake.layout import Lake
 from gpuledger.lake.parts import first_of
 from gpuledger.lake.processes import Progress
@@ -122,29 +122,39 @@ def post_files(
 ) -> ImportResult:
     """Make the books of some files in a lake that has no samples. `left_out`: tables and labels nobody will read."""
     only = tuple(column for column in COLUMNS if column not in left_out)
-    wanted = msgspec.structs.replace(reading or Reading(), only=only)
-    with lake.staging() as folder, Import(lake, folder, wanted, progress, processes) as job:
-        early = job.take(files, ByDay(partial(_group_task, job, limits, left_out), post_group))
-        left = job.sorter.days()
-        rows = sum(job.sorter.rows_of_days().values())
-        firsts = {day: firsts for group in early for day, firsts in group.firsts.items()}
-        late = _posted(job, limits, left, firsts, left_out, job.at_once(rows)) if left else []
-        done = [*(group.posted for group in early), *late]
-        refuse_two(posted.neighbors for posted in done)
-        days = sorted({*left, *(day for group in early for day in group.posted.samples)})
-        with lake.locked():
-            lake.commit([])
-            _commit(lake, limits, [group.posted for group in early], late)
-        job.rejects.flush()
-        result = job.result
-        result.rows_rejected, result.rejects = job.rejects.total, dict(sorted(job.rejects.counts.items()))
-        result.examples, result.days = job.rejects.examples, [utc_day(d * MS_PER_DAY) for d in days]
-        result.rows_duplicate = job.sorter.repeats + sum(d.duplicates for d in done)
-        result.rows_added = sum(sum(d.samples.values()) for d in done)
-        if conflicts := sum(sum(d.conflicts.values()) for d in done):
-            result.notes.append(f"{conflicts} rows contradict others of the same GPU and instant and were left out")
-        result.notes += apart_note(sum(d.apart for d in done))
-        return result
+
+    def run(wanted: Reading) -> ImportResult:
+        with lake.staging() as folder, Import(lake, folder, wanted, progress, processes) as job:
+            return _post(job, lake, files, limits, left_out)
+
+    return in_its_zone(run, msgspec.structs.replace(reading or Reading(), only=only))
+
+
+def _post(
+    job: Import, lake: Lake, files: Sequence[str | Path], limits: Thresholds, left_out: frozenset[str]
+) -> ImportResult:
+    """Take the files of an import and post them."""
+    early = job.take(files, ByDay(partial(_group_task, job, limits, left_out), post_group))
+    left = job.sorter.days()
+    rows = sum(job.sorter.rows_of_days().values())
+    firsts = {day: firsts for group in early for day, firsts in group.firsts.items()}
+    late = _posted(job, limits, left, firsts, left_out, job.at_once(rows)) if left else []
+    done = [*(group.posted for group in early), *late]
+    refuse_two(posted.neighbors for posted in done)
+    days = sorted({*left, *(day for group in early for day in group.posted.samples)})
+    with lake.locked():
+        lake.commit([])
+        _commit(lake, limits, [group.posted for group in early], late)
+    job.rejects.flush()
+    result = job.result
+    result.rows_rejected, result.rejects = job.rejects.total, dict(sorted(job.rejects.counts.items()))
+    result.examples, result.days = job.rejects.examples, [utc_day(d * MS_PER_DAY) for d in days]
+    result.rows_duplicate = job.sorter.repeats + sum(d.duplicates for d in done)
+    result.rows_added = sum(sum(d.samples.values()) for d in done)
+    if conflicts := sum(sum(d.conflicts.values()) for d in done):
+        result.notes.append(f"{conflicts} rows contradict others of the same GPU and instant and were left out")
+    result.notes += apart_note(sum(d.apart for d in done))
+    return result
 
 
 def _group_task(

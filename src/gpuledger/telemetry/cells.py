@@ -21,6 +21,7 @@ _WITH_UNIT = (
     r"^(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?P<gap>[\s\x{A0}\x{202F}]*)"
     r"(?P<unit>[^\s\x{A0}\x{202F}\d.+-]\S{0,15})$"
 )
+_IN_BRACKETS = r"^\[.*\]$"
 _SPACES = " \t\u00a0\u202f"
 _UNIT_LETTERS = string.ascii_letters + "%/°µμ" + _SPACES
 _NUMBER_LETTERS = string.digits + ".+-" + _SPACES
@@ -32,6 +33,12 @@ class Numbers(NamedTuple):
     values: pa.Array
     text: np.ndarray | None = None
     unit: np.ndarray | None = None
+
+    def take(self, codes: pa.Array) -> Numbers:
+        """Those of rows, by which of the words each of them has; NULL has none."""
+        places = codes.fill_null(-1).to_numpy(zero_copy_only=False)
+        masks = (None if mask is None else np.append(mask, False)[places] for mask in (self.text, self.unit))
+        return Numbers(self.values.take(codes), *masks)
 
 
 def as_python(column: pa.Array) -> list[Any]:
@@ -68,9 +75,16 @@ def numbers(raw: pa.Array, rule: ValueRule, blank_from: float, blank_text: pa.Ar
         text.slice(0, LOOKED_AT).cast(pa.float64())  # a cast that fails is slow: it looks at every cell
         return Numbers(_bare(_without_nan(text.cast(pa.float64())), rule, blank_from))
     except pa.ArrowInvalid:
-        good = pc.fill_null(pc.match_substring_regex(text, _NUMBER), True)
-        values = _bare(_without_nan(pc.if_else(good, text, None).cast(pa.float64())), rule, blank_from)
-        return _with_units(values, text, ~good.to_numpy(zero_copy_only=False), rule.column)
+        coded = text.dictionary_encode()  # such cells are few different ones, in many rows
+        return _of_words(coded.dictionary, rule, blank_from).take(coded.indices)
+
+
+def _of_words(words: pa.Array, rule: ValueRule, blank_from: float) -> Numbers:
+    """The readings of cells that are not all bare numbers; a word in brackets, such as [N/A], stands for none."""
+    words = pc.if_else(pc.match_substring_regex(words, _IN_BRACKETS), None, words)
+    good = pc.fill_null(pc.match_substring_regex(words, _NUMBER), True)
+    values = _bare(_without_nan(pc.if_else(good, words, None).cast(pa.float64())), rule, blank_from)
+    return _with_units(values, words, ~good.to_numpy(zero_copy_only=False), rule.column)
 
 
 def _bare(values: pa.Array, rule: ValueRule, blank_from: float) -> pa.Array:

@@ -8,10 +8,12 @@ as the others, and pauses set the rounds apart, the place in the round tells the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+
+from gpuledger.units import MIB
 
 _MOST = 16  # GPUs of a host
 _ROUND_BELOW_US = 500_000  # lines of one round follow each other much faster
@@ -39,17 +41,18 @@ class _Sign(NamedTuple):
 
 
 _SIGNS = (
-    _Sign("memory.used [MiB]", 1024, _HALF, 0.25, "memory in use jumps by over 1 GiB"),
-    _Sign("memory.free [MiB]", 1024, _HALF, 0.25, "free memory jumps by over 1 GiB"),
-    _Sign("memory.used [MiB]", 64, 0.9, 0.05, "memory in use jumps by over 64 MiB"),
-    _Sign("memory.free [MiB]", 64, 0.9, 0.05, "free memory jumps by over 64 MiB"),
-    _Sign("temperature.gpu", 3, 0.9, 0.05, "the temperature jumps by over 3 °C"),
+    _Sign("fb_used_bytes", 1024 * MIB, _HALF, 0.25, "memory in use jumps by over 1 GiB"),
+    _Sign("fb_free_bytes", 1024 * MIB, _HALF, 0.25, "free memory jumps by over 1 GiB"),
+    _Sign("fb_used_bytes", 64 * MIB, 0.9, 0.05, "memory in use jumps by over 64 MiB"),
+    _Sign("fb_free_bytes", 64 * MIB, 0.9, 0.05, "free memory jumps by over 64 MiB"),
+    _Sign("gpu_temp_c", 3, 0.9, 0.05, "the temperature jumps by over 3 °C"),
 )
 # What no GPU does again and again within a few tenths of a second: utilization is a mean over at least a sixth of one.
 _FAST_SIGNS = (
-    _Sign("utilization.gpu [%]", 20, 0.9, 0.05, "utilization jumps by over 20 points"),
-    _Sign("memory.used [MiB]", 1024, 0.06, 0.01, "memory in use jumps by over 1 GiB"),
+    _Sign("gpu_util_ratio", 0.2, 0.9, 0.05, "utilization jumps by over 20 points"),
+    _Sign("fb_used_bytes", 1024 * MIB, 0.06, 0.01, "memory in use jumps by over 1 GiB"),
 )
+SLOW = tuple(dict.fromkeys(sign.column for sign in _SIGNS))
 READINGS = tuple(dict.fromkeys(sign.column for sign in (*_SIGNS, *_FAST_SIGNS)))
 
 
@@ -78,6 +81,13 @@ def gpus_in_round(at_us: np.ndarray) -> int:
     return found.pop() if len(found) == 1 else 0
 
 
+def cut_off(at_us: np.ndarray) -> bool:
+    """Whether times are of seconds or minutes that follow each other: then one GPU's lines may share a time too."""
+    unit = next((unit for unit in (60_000_000, 1_000_000) if not (at_us % unit).any()), 0)
+    steps = np.diff(at_us)
+    return bool(unit and (steps > 0).any() and np.median(steps[steps > 0]) <= unit)
+
+
 def _in_each_round(steps: np.ndarray, longest: int) -> int:
     """How many lines each round has, where steps up to the longest are those within a round; 0 where it differs."""
     pauses, rows = steps > longest, len(steps) + 1
@@ -92,6 +102,25 @@ def _in_each_round(steps: np.ndarray, longest: int) -> int:
     even = (between < usual / 2).mean() <= _RESTARTS and (between > _PAUSE * usual).mean() <= 2 * _RESTARTS
     apart = usual >= max(_PAUSE * inside, _CLOSE_US)
     return size if whole and late and even and apart and inside <= _CLOSE_US else 0
+
+
+def gpus_in_turn(at_us: np.ndarray, readings: Mapping[str, np.ndarray], models: Sequence[str | None]) -> int:
+    """How many GPUs take turns in a log without rounds, where their times and either a reading or their models agree on
+    it without one exception; else 0.
+    """
+    steps = np.diff(at_us)
+    size = 0 if (steps <= 0).any() else _rounds(steps) or _uneven(steps)
+    if not size:
+        return 0
+    turns = any(_takes_turns(readings[s.column], s.apart, size) for s in _SIGNS if s.column in readings)
+    named = len(set(models[:size])) > 1 and all(a == b for a, b in zip(models[size:], models, strict=False))
+    return size if turns or named else 0
+
+
+def _takes_turns(values: np.ndarray, apart: float, size: int) -> bool:
+    """Whether a reading is back after each round, and differs within it."""
+    known = np.nan_to_num(values, nan=_SILENT)
+    return _share_apart(known, size, apart) == 0 and _share_apart(known, 1, apart) > 0
 
 
 def why_several_untimed(readings: Mapping[str, np.ndarray]) -> str:
@@ -122,6 +151,13 @@ def _by_times(steps: np.ndarray) -> str:
     if usual >= _ROUND_BELOW_US and close.mean() > _RESTARTS:
         count = f"{int(close.sum()):,} lines are within half a second of the one before"
         return f"{count}: several GPUs, or one that two programs logged"
+    return _by_pauses(steps, usual)
+
+
+def _by_pauses(steps: np.ndarray, usual: float) -> str:
+    if len(steps) < _NEIGHBORS and usual <= _CLOSE_US and steps.max() >= _NEIGHBORS * usual:
+        many = f"its {len(steps) + 1} lines are {usual / 1000:g} ms apart but for a pause"
+        return f"{many}: several GPUs, or one that was read quickly"
     if size := _rounds(steps):
         return f"its lines come in rounds of {size}: {size} GPUs, or one that was read in bursts"
     if size := _uneven(steps):

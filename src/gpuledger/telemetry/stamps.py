@@ -59,6 +59,9 @@ class Decoded(NamedTuple):
 
 _Word = tuple[int, int, Fault]
 _WRONG: _Word = (0, 0, Fault.WRONG)
+_KINDS = (np.int64, np.int64, np.int8)
+_YEAR_FIRST = re.compile(r"\s*\d{4}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d")
+_MANY = 256  # fewer are read one by one as fast
 
 
 def _zone(name: str) -> dt.tzinfo:
@@ -150,11 +153,26 @@ class StampReader:
 
     def _from_text(self, column: pa.Array) -> Decoded:
         coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-        words = [*(self._word(text) for text in coded.dictionary.to_pylist()), _WRONG]
-        at_ms, later_ms = (np.array([w[i] for w in words], dtype=np.int64) for i in (0, 1))
-        fault = np.array([w[2] for w in words], dtype=np.int8)
-        codes = coded.indices.fill_null(len(words) - 1).to_numpy(zero_copy_only=False)
+        found = self._at_once(coded.dictionary)
+        if found is None:
+            words = [self._word(text) for text in coded.dictionary.to_pylist()]
+            found = Decoded(*(np.array([w[i] for w in words], dtype=kind) for i, kind in enumerate(_KINDS)))
+        at_ms, later_ms, fault = (
+            np.append(part, np.array(end, part.dtype)) for part, end in zip(found, _WRONG, strict=True)
+        )
+        codes = coded.indices.fill_null(len(fault) - 1).to_numpy(zero_copy_only=False)
         return Decoded(at_ms[codes], later_ms[codes], fault[codes])
+
+    def _at_once(self, words: pa.Array) -> Decoded | None:
+        """Many times that are written year first, all alike and without a zone; None where one is not."""
+        if self.unit or len(words) < _MANY or not _YEAR_FIRST.match(words[0].as_py() or ""):
+            return None
+        try:
+            return self._from_timestamp(
+                pc.replace_substring(pc.utf8_trim_whitespace(words), "/", "-").cast(pa.timestamp("us"))
+            )
+        except pa.ArrowInvalid:
+            return None
 
     def _word(self, text: str | None) -> _Word:
         if text is None:
@@ -248,7 +266,7 @@ class Untimed:
     def __init__(self, path: Path, given: Given) -> None:
         self._path = path
         self._at_ms = given.at_ms or 0
-        self._every_ms = given.every_ms
+        self._every_ms, self._mean = given.every_ms, given.mean
         self._seen: dict[tuple[str | None, ...], int] = {}
         self._day = dt.datetime.fromtimestamp(self._at_ms / MS_PER_S, dt.UTC).date()
         self._last_s = -1
@@ -260,6 +278,8 @@ class Untimed:
         for place, row in enumerate(rows):
             count[place] = before = self._seen.get(row, 0)
             self._seen[row] = before + 1
+        if self._mean:
+            return np.full(len(count), self._at_ms)
         if self._every_ms is None and count.any():
             raise NotSaid(
                 self._path,

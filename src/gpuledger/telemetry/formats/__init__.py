@@ -116,7 +116,11 @@ class Head:
         """Many more lines, for a format whose marks may stand far down; empty where the file is not text."""
         if not self.text or len(self.first) < HEAD_BYTES:
             return "\n".join(self.lines)
-        return (self.further or first_bytes(self.path, PAGE_BYTES)).decode("utf-8-sig", errors="replace")
+        try:
+            text = self.further or first_bytes(self.path, PAGE_BYTES)
+        except OSError:  # broken further down: reading it says so
+            text = self.first
+        return text.decode("utf-8-sig", errors="replace")
 
 
 class Cells(Protocol):
@@ -225,20 +229,34 @@ def _format(key: str, thing: Any) -> Format:
 def recognize(path: str | Path, kind: Kind | None = None, head: Head | None = None) -> Recognized:
     """The format of a file; a fault where none knows it. `kind`: what comes first of formats that are as sure.
 
-    `head`: its first bytes, where they are known.
+    `head`: its first bytes, where they are known. What can only be refused is asked where no other format is sure.
     """
     head = head or head_of(Path(path))
     asked = FORMATS.some(PARQUET_MODULES) if head.parquet and not head.text else FORMATS
-    found = sorted(
-        ((made.score(head), key, made) for key, thing in asked for made in (_format(key, thing),)),
-        key=lambda one: (-one[0].fit, one[2].kind is not kind, one[1]),
-    )
+    made = [(key, _format(key, thing)) for key, thing in asked]
+    found = _scored(head, kind, [one for one in made if one[1].kind is not Kind.REFUSED])
+    if found[0][0].fit is not Fit.SURE:
+        found = sorted(
+            found + _scored(head, kind, [one for one in made if one[1].kind is Kind.REFUSED]), key=_order(kind)
+        )
     (seen, key, best), *others = found
     if seen.fit is Fit.NO:
         hint = "export the telemetry as CSV with a header line, or as Parquet; text may be packed with gzip or zstd"
         raise UnknownKind(path, "it is not text, Parquet, or any other format that can be read", hint=hint)
     (then, next_key, next_best) = others[0] if others else (NOT_SEEN, "", None)
     return Recognized(key, best, seen, next_key, next_best, then)
+
+
+_Scored = tuple[Seen, str, Format]
+
+
+def _order(kind: Kind | None) -> Callable[[_Scored], tuple[int, bool, str]]:
+    return lambda one: (-one[0].fit, one[2].kind is not kind, one[1])
+
+
+def _scored(head: Head, kind: Kind | None, asked: Sequence[tuple[str, Format]]) -> list[_Scored]:
+    """How sure each of some formats is, the surest first."""
+    return sorted(((one.score(head), key, one) for key, one in asked), key=_order(kind))
 
 
 def open_source(path: str | Path) -> Opened:

@@ -18,6 +18,7 @@ from gpuledger.telemetry.formats.logs import Row, Wrong
 from gpuledger.telemetry.mapping.rules import Mapping as Layout
 
 _MARK = re.compile(r'"(gfx_activity|socket_power|power_usage|used_vram|gfx_clk|vram_used)"\s*:')
+_INDEX = re.compile(r'"gpu"\s*:\s*\d')
 _METRIC_ONLY = ("gfx_activity", "socket_power", "used_vram")
 # Other names of the library that amd-smi prints from.
 _ALSO = dict.fromkeys(("socket", "current_socket_power", "average_socket_power"), "socket_power")
@@ -25,9 +26,10 @@ _MIB = {"MB": "MiB", "GB": "GiB"}
 
 
 def _score(head: Head) -> Seen:
-    """By a reading of it, as JSON."""
-    found = _MARK.search("\n".join(head.lines))
-    return sure(found and any(line.lstrip().startswith(("{", "[")) for line in head.lines) and found[0])
+    """By the index of a GPU and a reading of it, as JSON."""
+    text = "\n".join(head.lines)
+    found = _MARK.search(text)
+    return sure(found and _INDEX.search(text) and found[0])
 
 
 def _read(path: Path) -> Opened:

@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 
+import msgspec
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
@@ -35,6 +36,8 @@ _IN_TEXT = bytes([*b"\t\r\n", *range(32, 256)])
 def _score(head: Head) -> Seen:
     """Text has no control characters but those between cells and lines; opening it judges its encoding."""
     text = Seen(Fit.POSSIBLE, "text; nothing but its columns shows what wrote it")
+    if found := _known(head):
+        return found
     if head.broken:
         return text  # opening it says what is wrong
     if not head.first or not head.text:
@@ -47,6 +50,17 @@ def _score(head: Head) -> Seen:
     return text
 
 
+def _known(head: Head) -> Seen | None:
+    """By the columns of a layout that is known."""
+    from gpuledger.telemetry.mapping import recognized
+
+    header = next((line for line in head.lines if line.strip() and not line.startswith("#")), "")
+    names = [cell.strip(' "') for cell in header.split(max(_SEPARATORS, key=header.count))]
+    found = recognized(names)
+    whole = found and {*found.time.sources} & {*names} and {*found.labels.get("gpu_uuid", ())} & {*names}
+    return Seen(Fit.SURE, f"the columns {', '.join(found.detect)} ({found.title})") if found and whole else None
+
+
 def open_csv(path: Path) -> Opened:
     """The header is read here; the rows when asked."""
     comments, header = _header(path)
@@ -55,19 +69,34 @@ def open_csv(path: Path) -> Opened:
     repeated = sorted(n for n, times in Counter(names).items() if times > 1)
     if repeated:
         raise FileFault(path, f"two columns are called {repeated[0]!r}", hint="rename one of them")
-    return _opened(path, names, separator, Span(0, path.stat().st_size), comments + 1)
+    return open_table(Form(path, names, separator, comments + 1))
 
 
-def _opened(path: Path, names: list[str], separator: str, span: Span, above: int) -> Opened:
-    """A file, or a part of it that starts and ends with a line; `above`: how many lines end with the header."""
-    reader = _Reader(path, names, separator, span, above)
-    opened = Opened(names, reader.batches, None, reader.wrong, text=True)
+class Form(msgspec.Struct, frozen=True):
+    """How a table of text is written. `above`: lines above its first row, the header among them.
+
+    `header`: the line of names as it stands, where it may come again among the rows; a line that holds one of `marks`
+    and is another one names other columns.
+    """
+
+    path: Path
+    names: list[str]
+    separator: str = ","
+    above: int = 1
+    header: bytes = b""
+    marks: tuple[bytes, ...] = ()
+
+
+def open_table(form: Form, span: Span | None = None) -> Opened:
+    """A table of text, or a part of it that starts and ends with a line."""
+    reader = _Reader(form, span or Span(0, form.path.stat().st_size))
+    opened = Opened(form.names, reader.batches, None, reader.wrong, text=True)
     reader.opened = opened
 
     def cut(parts: int) -> list[Opened]:
-        return [_opened(path, names, separator, piece, above) for piece in _spans(path, parts, above)]
+        return [open_table(form, piece) for piece in _spans(form.path, parts, form.above)]
 
-    if span.start == 0 and is_plain(path):
+    if reader.span.start == 0 and is_plain(form.path):
         opened.cut = cut
     return opened
 
@@ -103,18 +132,24 @@ class _Reader:
     a number costs its row only.
     """
 
-    def __init__(self, path: Path, names: list[str], separator: str, span: Span, above: int) -> None:
-        self.path, self.names, self.separator, self.span, self.above = path, names, separator, span, above
+    def __init__(self, form: Form, span: Span) -> None:
+        self.form, self.path, self.names, self.separator = form, form.path, form.names, form.separator
+        self.span, self.above = span, form.above
         self.wrong: list[tuple[int, str]] = []
+        self._lines = 0  # before a block, where headers are looked for
         self.opened: Opened | None = None
 
     def batches(self, columns: list[str], labels: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         """The rows, a block at a time."""
         numbers = self.opened.numbers.difference(labels) if self.opened is not None else frozenset[str]()
-        before, skip = 0, self.above if self.span.start == 0 else 0
+        before, above = 0, self.above if self.span.start == 0 else 0
+        self.wrong.clear()
         try:
-            for block in line_blocks(self.path, self.span):
-                known_wrong = len(self.wrong)
+            for whole in line_blocks(self.path, self.span):
+                block, skip = self._rows_of(whole, above) if self.form.header else (whole, above)
+                above, known_wrong = 0, len(self.wrong)
+                if not len(block.lines):
+                    continue
                 try:
                     table = self._table(block, _kinds(columns, labels, numbers), before, skip)
                 except pa.ArrowInvalid:
@@ -124,12 +159,32 @@ class _Reader:
                     numbers = frozenset()
                     table = self._table(block, _kinds(columns, labels, numbers), before, skip)
                 before += table.num_rows + len(self.wrong) - known_wrong
-                skip = 0
                 yield from (batch for batch in table.combine_chunks().to_batches() if batch.num_rows)
         except (pa.ArrowException, UnicodeDecodeError) as error:
             raise _unreadable(self.path, error, len(self.wrong)) from error
         except OSError as error:
             raise unreadable(self.path, error) from error
+
+    def _rows_of(self, block: Block, above: int) -> tuple[Block, int]:
+        """A block without the headers that come again among its rows, and how many lines stand above the rows."""
+        check_utf8(self.path, block)  # before the number of a line is lost
+        header, text = self.form.header, bytes(block.lines)
+        if above and not self._lines:
+            self._lines = above
+            text = text.split(b"\n", above)[-1] if text.count(b"\n") >= above else b""
+        rows = text.replace(header, b"")
+        if any(mark in rows for mark in self.form.marks):
+            self._refuse_other_header(rows, text)
+        self._lines += text.count(b"\n")
+        return Block(memoryview(rows), block.start), 0
+
+    def _refuse_other_header(self, rows: bytes, text: bytes) -> None:
+        """A fault where other columns follow than those of the first header: their cells would be taken for these."""
+        other = (line for line in rows.splitlines() if any(mark in line for mark in self.form.marks))
+        cut = (line for line in other if not self.form.header.startswith(line.strip()))  # the tool was stopped there
+        if found := next(cut, b""):
+            line = self._lines + text[: text.index(found)].count(b"\n") + 1
+            raise FileFault(self.path, f"its columns change at line {line}", hint="split the file there")
 
     def _table(self, block: Block, kinds: dict[str, csv_block.Kind], before: int, skip: int) -> pa.Table:
         """The rows of a block, by compiled code where all of them are in order, else by pyarrow."""

@@ -15,8 +15,8 @@ import msgspec
 import pyarrow as pa
 
 from gpuledger.telemetry.formats import Opened
+from gpuledger.telemetry.mapping.rules import PARSE_KINDS, TimeRule, ValueRule
 from gpuledger.telemetry.mapping.rules import Mapping as Layout
-from gpuledger.telemetry.mapping.rules import TimeRule, ValueRule
 from gpuledger.telemetry.unpacking import text_lines
 
 BATCH_ROWS = 1 << 16
@@ -50,21 +50,20 @@ def layout(
     ignored: tuple[str, ...] = (),
     blank: tuple[str, ...] = ("", "N/A", "[N/A]"),
     blank_from: float = float("inf"),
+    kept: tuple[str, ...] = (),
 ) -> Layout:
     """What the columns of a tool's log mean. `values`: by reading, and the unit of bare numbers behind it
-    (`fb_used_bytes MiB`), the columns it may stand in.
+    (`fb_used_bytes MiB`, or `throttle_bits hex`), the columns it may stand in. `kept`: what a GPU never changes.
     """
-    rules = (ValueRule(column, sources, unit=unit) for (column, unit), sources in _with_units(values))
     return Layout(
-        name=title, title=title, required=required, time=time, labels=dict(labels), values=tuple(rules),
-        ignored=ignored, asks=asks, every=every, blank_text=blank, blank_from=blank_from,
+        name=title, title=title, required=required, time=time, labels=dict(labels), ignored=ignored, asks=asks,
+        values=tuple(_rule(*name.partition(" ")[::2], sources) for name, sources in values.items()),
+        every=every, blank_text=blank, blank_from=blank_from, kept=kept,
     )  # fmt: skip
 
 
-def _with_units(values: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[tuple[str, str], tuple[str, ...]]]:
-    for name, sources in values.items():
-        column, _, unit = name.partition(" ")
-        yield (column, unit), sources
+def _rule(column: str, unit: str, sources: tuple[str, ...]) -> ValueRule:
+    return ValueRule(column, sources, parse=unit) if unit in PARSE_KINDS else ValueRule(column, sources, unit=unit)
 
 
 # The columns of rows that a format cuts itself. `gpu` is the index of a GPU on its host.
@@ -87,6 +86,7 @@ LONG = layout(
     {"gpu_uuid": ("uuid",), "gpu_index": ("gpu",), "gpu_model": ("model",), "host": ("host",)},
     time=TimeRule(("time",), clock=("clock",)),
     ignored=("memory total [MiB]", "memory total [B]"),
+    kept=("model", "memory total [MiB]", "memory total [B]"),
 )
 
 
@@ -160,11 +160,13 @@ def _numbered(rows: Rows, wrong: list[tuple[int, str]]) -> Iterator[list[str]]:
             yield row
 
 
-def mig_note(boards: int, slices: int, instances: Sequence[str] = ()) -> list[str]:
-    """What boards that are cut into slices do not report; nothing where there is none. `instances`: the slices' IDs."""
+def mig_note(boards: int, slices: int | None, instances: Sequence[str] = ()) -> list[str]:
+    """What boards that are cut into slices do not report; nothing where there is none. `slices`: None where the file
+    does not list them; `instances`: their IDs.
+    """
     if not boards:
         return []
     named = f" (GPU instances {', '.join(instances)})" if boards == 1 and instances else ""
-    cut = f"{slices} slice{'s' * (slices != 1)}{named}"
-    on = f"MIG is on for {boards} of the GPUs, in {cut}: such a board reports no utilization"
+    cut = "" if slices is None else f", in {slices} slice{'s' * (slices != 1)}{named}"
+    on = f"MIG is on for {boards} of the GPUs{cut}: such a board reports no utilization"
     return [f"{on}; nvidia-smi dmon --gpm-metrics and dcgm-exporter have that of each slice"]

@@ -18,6 +18,7 @@ from gpuledger.telemetry.mapping import recognized
 from gpuledger.telemetry.mapping.own_headers import proposal
 from gpuledger.telemetry.mapping.rules import Mapping
 from gpuledger.telemetry.mapping.wide import WidePlan, plan_wide
+from gpuledger.telemetry.unnamed_gpus import told_apart
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +63,7 @@ def open_shaped(
             rows_expected=None if rows is None else rows * len(plan.gpus),
             per_row=len(plan.gpus),
         )
-    return opened
+    return told_apart(Path(path), opened, rules)
 
 
 def melted(opened: Opened, plan: WidePlan, mapping: Mapping) -> Opened:

@@ -1,0 +1,296 @@
+"""Which GPU is a row of that names none, or only an index?
+
+Several GPUs that no column names are told apart by their order in each round, where times and readings agree on it; a
+header that comes again after time went back begins the log of another host. What stays open is refused, after reading,
+for every format: never is one GPU made of two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from gpuledger.errors import FileFault
+from gpuledger.telemetry import schema
+from gpuledger.telemetry.convert import Converted, convert
+from gpuledger.telemetry.formats import Cells, Opened
+from gpuledger.telemetry.mapping import Bound, Given, Mapping, fitted, shipped
+from gpuledger.telemetry.one_gpu import (
+    READINGS,
+    SLOW,
+    cut_off,
+    gpus_in_round,
+    gpus_in_turn,
+    why_several,
+    why_several_untimed,
+    why_turns,
+    why_two_logs,
+)
+from gpuledger.telemetry.stamps import StampReader, Untimed
+from gpuledger.telemetry.unpacking import open_plain, text_lines
+from gpuledger.units import MS_PER_S
+
+T = TypeVar("T")
+PLACE, LOG = "order in the round", "log of the file"
+_VENDOR = "NVIDIA "  # drivers from 470 on print it before a model
+_NEARLY = 0.1  # of the total memory: a driver may keep a little more of it to itself than the one before
+_SILENT = re.compile(r"\[.*\]|N/A|ERR!|")
+_FEWEST_HEADERS, _MOST_UNTIMED = 3, 16
+_FRACTION = re.compile(r":\d\d[.,]\d")
+_MEMORY = re.compile(r"\d+(?= MiB$|$)")
+_NAME_GPUS = (
+    "query index or uuid too: --query-gpu=uuid,...; for this file, add a column 'index' with the GPU of each row"
+)
+_TWO_AT_ONCE = (
+    "its header comes twice before the first row: two programs wrote into it at once, on two hosts, whose GPUs of one"
+    " index would count as one, or on one"
+)
+_HOSTS_APART = "import the log of each host by itself, with its --host; or query uuid too: --query-gpu=uuid,..."
+
+
+def told_apart(path: Path, opened: Opened, rules: Mapping) -> Opened:
+    """The file with a column more where its rows do not say all: the place in its round, or the log of a host."""
+    present = set(opened.names)
+    filled = {label for label, sources in rules.labels.items() if present & set(sources)} | {*rules.constants}
+    if not opened.text or rules.wide or rules.name in shipped() or "gpu_uuid" in filled or ("gpu_index" in filled and "host" in filled):
+        return opened
+    if "gpu_index" not in filled:
+        return _in_rounds(path, opened, rules)
+    opened = replace(opened, cut=None)  # rows are compared with those before them
+    return _in_logs(path, opened, rules) if opened.restarts else opened
+
+
+def _in_rounds(path: Path, opened: Opened, rules: Mapping) -> Opened:
+    """The rows as those of one GPU, or of several by their order in each round."""
+    timed = any(name in opened.names for name in (*rules.time.sources, rules.time.joined, *rules.time.clock))
+    several = _looked_up("rounds", path, rules, lambda: _several(path, opened, rules, timed))
+    if several:
+        note = f"no column says which GPU a row is of: {several} GPUs told apart by their order in each round"
+        made = _with_column(opened, PLACE, lambda first, count: np.arange(first, first + count) % several)
+        return replace(made, mapping=_labeled(rules, "gpu_index", PLACE), notes=[*opened.notes, note])
+    shown = "its times are those of a single GPU" if timed else "nothing shows that there are several"
+    note = f"no column says which GPU a row is of; {shown}, read as GPU 0"
+    one = msgspec.structs.replace(rules, constants=rules.constants | {"gpu_index": "0"})
+    return replace(opened, mapping=one, notes=[*opened.notes, note], cut=None)
+
+
+def _labeled(rules: Mapping, label: str, source: str) -> Mapping:
+    return msgspec.structs.replace(rules, labels={**rules.labels, label: (source,)})
+
+
+def _with_column(opened: Opened, name: str, words: Callable[[int, int], np.ndarray]) -> Opened:
+    """The file with one more column, by the number of a row; it can no longer be cut."""
+    inner = opened.batches
+
+    def batches(columns: list[str], labels: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+        row, wanted = 0, [c for c in columns if c != name] or opened.names[:1]
+        for batch in inner(wanted, tuple(label for label in labels if label != name)):
+            made = pa.array(words(row, batch.num_rows)).cast(pa.string()).dictionary_encode()
+            row += batch.num_rows
+            yield pa.record_batch({c: made if c == name else batch.column(c) for c in columns})
+
+    return replace(opened, names=[*opened.names, name], batches=batches, cut=None, by_column=None)
+
+
+# What was found in the file looked through last: an import opens a file several times.
+_last: dict[tuple[object, ...], Any] = {}
+
+
+def _looked_up(what: str, path: Path, rules: Mapping, look: Callable[[], T]) -> T:
+    """What a look through the file finds, or found when it was the same file."""
+    about = path.stat()
+    known = (rules.name, rules.file, tuple(rules.labels), tuple(rule.column for rule in rules.values))
+    key = (what, path, about.st_mtime_ns, about.st_size, *known)
+    if key not in _last:
+        found = look()
+        _last.clear()
+        _last[key] = found
+    made: T = _last[key]
+    return made
+
+
+def _several(path: Path, opened: Opened, rules: Mapping, timed: bool) -> int:
+    """How many GPUs without a name a file holds in each round, 0 where its rows are those of one; a fault where they
+    may be of several that their order does not tell apart.
+    """
+    if each := _under_each_header(path, opened.restarts, most=1 if timed else _MOST_UNTIMED):
+        return each if each > 1 else 0
+    tables = [made.table for made in _converted(path, opened, rules) if made.table.num_rows]
+    if not tables:
+        return 0
+    seen = pa.concat_tables(tables, promote_options="permissive")
+    hosts = pc.fill_null(seen["host"].cast(pa.string()), "") if "host" in seen.column_names else None
+    for host in [None] if hosts is None else hosts.unique().to_pylist():
+        mine = seen if hosts is None else seen.filter(pc.equal(hosts, host))
+        slow = READINGS if timed else SLOW
+        readings = {column: _numbers(mine, column) for column in slow if column in mine.column_names}
+        at_us = mine[schema.TIME].to_numpy() * 1000
+        if why := why_several(at_us, readings) if timed else why_several_untimed(readings):
+            models = mine["gpu_model"].to_pylist() if "gpu_model" in mine.column_names else []
+            sure = timed and host is None and (not cut_off(at_us) or _in_fractions(path, opened, rules))
+            if sure and (several := gpus_in_round(at_us) or gpus_in_turn(at_us, readings, models)):
+                return several
+            raise FileFault(path, f"its columns do not say which GPU a row is of, and {why}", hint=_NAME_GPUS)
+    return 0
+
+
+def _under_each_header(path: Path, header: bytes, most: int) -> int:
+    """How many rows follow each header of a file that has one for each round; 0 where that differs, or it has few.
+
+    A query prints its header, then a row for each GPU of the host.
+    """
+    line, sizes = header.decode().rstrip("\r\n"), list[int]()
+    for text in text_lines(path) if header else ():
+        if text == line:
+            sizes.append(0)
+        elif sizes and text.strip():
+            sizes[-1] += 1
+            if sizes[-1] > most:
+                return 0
+    whole = set(sizes[:-1])
+    return whole.pop() if len(sizes) >= _FEWEST_HEADERS and len(whole) == 1 else 0
+
+
+def _in_fractions(path: Path, opened: Opened, rules: Mapping) -> bool:
+    """Whether times are written with fractions of a second, which a spreadsheet cuts off."""
+    time = fitted(path, opened.names, rules).bound.time
+    first = next(opened.batches([time], (time,)), None) if time else None
+    return first is not None and _FRACTION.search(str(first.column(0)[0].as_py())) is not None
+
+
+def _numbers(table: pa.Table, column: str) -> np.ndarray:
+    found: np.ndarray = table[column].cast(pa.float64()).fill_null(np.nan).to_numpy()
+    return found
+
+
+def _converted(path: Path, opened: Opened, rules: Mapping) -> Iterator[Converted]:
+    """All rows in the schema's columns, as those of one GPU where they name none."""
+    given = Given(at_ms=0, every_ms=MS_PER_S)
+    known = set(opened.names) & set(rules.labels.get("gpu_index", ()))
+    named = rules if known else msgspec.structs.replace(rules, constants=rules.constants | {"gpu_index": "0"})
+    bound = fitted(path, opened.names, named, given).bound.only(("gpu_index", *READINGS))
+    stamps = StampReader(rules.time.formats, unit=rules.time.unit, untimed=Untimed(path, given))
+    labels = (*bound.label_columns(), *(name for name in (bound.time, bound.clock) if name))
+    for batch in opened.batches(bound.source_columns(), labels):
+        yield convert(batch, bound, stamps)
+
+
+def _in_logs(path: Path, opened: Opened, rules: Mapping) -> Opened:
+    """The rows as those of one host, or of several whose logs stand one after the other."""
+    starts = _looked_up("logs", path, rules, lambda: _logs(path, opened, rules))
+    if not starts:
+        return opened
+    words = [f"{path.name.partition('.')[0]} log {number}" for number in range(1, len(starts) + 2)]
+
+    def of_rows(first: int, count: int) -> np.ndarray:
+        found: np.ndarray = np.array(words)[np.searchsorted(starts, np.arange(first, first + count), "right")]
+        return found
+
+    note = (
+        f"its header comes again after time went back: the logs of {len(words)} hosts, called {words[0]!r} to"
+        f" {words[-1]!r}; logs of one host belong into one file in the order of time"
+    )
+    made = _with_column(opened, LOG, of_rows)
+    return replace(made, mapping=_labeled(rules, "host", LOG), notes=[*opened.notes, note])
+
+
+def _logs(path: Path, opened: Opened, rules: Mapping) -> list[int]:
+    """The rows at which another log begins, as time goes back there, in a file whose header comes again."""
+    if not _comes_again(path, opened.restarts):
+        return []
+    starts, row, last = list[int](), 0, 0
+    for made in _converted(path, opened, rules):
+        at_ms = made.table[schema.TIME].to_numpy()
+        count = len(at_ms) + len(made.faults)
+        back = np.flatnonzero(np.diff(at_ms, prepend=last or at_ms[:1]) < -MS_PER_S)
+        starts += (np.arange(row, row + count)[made.kept][back]).tolist()
+        row, last = row + count, int(at_ms[-1]) if len(at_ms) else last
+    return starts
+
+
+def _comes_again(path: Path, header: bytes) -> bool:
+    """Whether a line comes again in a file; a fault where it comes twice at once."""
+    with open_plain(path) as stream:
+        seen, kept = 0, b""
+        while found := stream.read(1 << 22):
+            text = kept + bytes(found)
+            if not seen and 2 * header in text:
+                raise FileFault(path, _TWO_AT_ONCE, hint=_HOSTS_APART)
+            seen, kept = seen + text.count(header), text[-len(header) + 1 :]
+            if seen > 1:
+                return True
+    return False
+
+
+class SameGpus:
+    """Whether rows that name a GPU by less than a UUID may be of two: a fault where what a GPU keeps changes, or its
+    readings take turns.
+    """
+
+    def __init__(self, path: Path, bound: Bound, text: bool) -> None:
+        named = text and "gpu_uuid" in bound.labels and bound.labels.get("gpu_index") != bound.labels["gpu_uuid"]
+        self.active = text and not named
+        self._path, self._host = path, bound.labels.get("host", ())
+        self._key = [*self._host, *bound.labels.get("gpu_index", ())]
+        self._kept, self._known = bound.kept, dict[tuple[str, ...], str]()
+
+    def look(self, batch: Cells, table: pa.Table) -> None:
+        """Look at rows as they are written, and as they are read."""
+        if self.active and table.num_rows:
+            if self._kept:
+                self._same(batch)
+            if self._key and not self._host:
+                self._turns(table)
+
+    def _same(self, batch: Cells) -> None:
+        names = list(dict.fromkeys([*self._key, *self._kept]))
+        cells = pa.table({name: batch.column(name).cast(pa.string()) for name in names})
+        for row in cells.group_by(names, use_threads=False).aggregate([]).to_pylist():
+            words = {name: (word or "").strip() for name, word in row.items()}
+            gpu = [words[name] for name in self._key]
+            for name in self._kept:
+                word = words[name]
+                known = word if _SILENT.fullmatch(word) else self._known.setdefault((name, *gpu), word)
+                if not _alike(word, known):
+                    self._refuse(name, gpu, known, word)
+
+    def _refuse(self, name: str, gpu: list[str], known: str, word: str) -> None:
+        which = f"its GPU {' of '.join(reversed(gpu))}".rstrip()
+        raise FileFault(
+            self._path,
+            f"{which} has two values of {name!r}, {known!r} and {word!r}, and no UUID: two GPUs or the logs of two"
+            " hosts, or one GPU that was replaced by another",
+            hint="one file for each host, imported by itself with its --host; or query uuid too: --query-gpu=uuid,..."
+            if gpu
+            else _NAME_GPUS,
+        )
+
+    def _turns(self, table: pa.Table) -> None:
+        """A fault where a reading of one index jumps from row to row, or from one log to the other."""
+        readings = [column for column in READINGS if column in table.column_names]
+        for device in pc.unique(table["gpu_uuid"]).to_pylist() if readings else ():
+            mine = table.filter(pc.equal(table["gpu_uuid"].cast(pa.string()), device))
+            values = {column: _numbers(mine, column) for column in readings}
+            at_ms = mine[schema.TIME].to_numpy()
+            back = len(at_ms) > 1 and (np.diff(at_ms) < 0).any()
+            if why := why_turns(values) or (why_two_logs(at_ms, values) if back else ""):
+                index = device.rpartition("gpu")[2]
+                raise FileFault(
+                    self._path, f"the rows of index {index} may be of several hosts: {why}", hint=_HOSTS_APART
+                )
+
+
+def _alike(word: str, known: str) -> bool:
+    """Whether two cells name one thing, as drivers of several versions write it; an unknown one names anything."""
+    if word.removeprefix(_VENDOR) == known.removeprefix(_VENDOR) or _SILENT.fullmatch(word):
+        return True
+    one, other = _MEMORY.match(word), _MEMORY.match(known)
+    return bool(one and other and abs(float(one[0]) - float(other[0])) <= _NEARLY * float(one[0]))
