@@ -88,6 +88,8 @@ def problem(words: list[str]) -> str | None:
     while isinstance(command, click.Group) and words:
         if words[0].startswith("-"):
             break
+        if command is root and re.search(r"\w\.\w+$", words[0]):  # a file alone is audited
+            words = ["audit", *words]
         inner = command.get_command(click.Context(command), words[0])
         if inner is None:
             return None if words[0].isupper() else f"no command {words[0]!r}"

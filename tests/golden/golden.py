@@ -39,7 +39,8 @@ NOW = dt.datetime(2026, 11, 20, 12, tzinfo=dt.UTC)
 WRITTEN = (".csv", ".json", ".jsonl", ".prom", ".toml", ".yaml", ".yml")
 RANDOM_ID = re.compile(rb"\b[0-9a-f]{32}\b")  # of an alert, made from the place of its lake
 DIGITS = 1e-12
-OF_THE_COMMAND = ("files", "failed")  # what it wrote, and what it could not write
+# What it wrote, what it could not write, and what reading the files found, which `ingest` gives in Python.
+OF_THE_COMMAND = ("files", "failed", "reading")
 FAILED = ".failed"  # never accepted
 PRINTED = 12  # differences shown per case
 Difference = tuple[str, str, str, str]  # case, key, old, new

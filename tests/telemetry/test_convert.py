@@ -132,7 +132,7 @@ def test_an_optional_column_under_another_name_is_suggested():
 
 
 def test_strange_columns_are_refused():
-    with pytest.raises(FileFault, match="a table of no tool that is known.*not understood: 'when', 'who'") as caught:
+    with pytest.raises(FileFault, match=r"a table of no tool that is known.*not understood: 'when', 'who'") as caught:
         bind("f.csv", ["when", "who", "what"])
     assert "--map" in str(caught.value)
 

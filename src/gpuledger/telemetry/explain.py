@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -29,8 +28,9 @@ from gpuledger.telemetry.mapping import (
     is_not_needed,
     recognized,
 )
+from gpuledger.telemetry.mapping.own_headers import proposal
 from gpuledger.telemetry.mapping.shape import open_shaped
-from gpuledger.telemetry.mapping.suggest import Suggestion, propose, suggest, wide_pattern
+from gpuledger.telemetry.mapping.suggest import Suggestion, suggest
 from gpuledger.telemetry.measures import unit_of
 from gpuledger.telemetry.passes import passes_of
 from gpuledger.telemetry.series.exporters import is_needless
@@ -140,7 +140,7 @@ def explain(
     opened = open_shaped(path, mapping)
     used, problem, hint = _layout(path, opened, mapping, given)
     cells = _first_cells(opened)
-    chosen = used or _proposal(path, opened, cells)
+    chosen = used or proposal(Path(path)).mapping
     if used is None and (chosen.wide or chosen.time.join):
         opened = open_shaped(path, chosen)
         cells = _first_cells(opened)
@@ -170,7 +170,7 @@ def explain(
         rejected=[Rejected(f.row // opened.per_row + 1, f.reason, f.column, f.value) for f in made.faults]
         if made
         else [],
-        notes=[*dict.fromkeys(made.notes if made else ()), *dated],
+        notes=[*dict.fromkeys([*opened.notes, *(made.notes if made else ())]), *dated],
         problem=problem,
         hint=hint,
         dates=dates,
@@ -195,20 +195,7 @@ def _layout(path: str | Path, opened: Opened, mapping: Mapping | None, given: Gi
     try:
         return bind(path, opened.names, used, given).mapping, "", ""
     except InputError as error:
-        if used is not None:
-            return used, error.message, error.hint
-    hint = "start a mapping file with --write-map map.toml, check it, and import with --map map.toml"
-    return None, f"{path}: no known layout has its columns", hint
-
-
-def _proposal(path: str | Path, opened: Opened, cells: Readonly[str, str]) -> Mapping:
-    """A mapping by the names of the columns; of a wide file by those of its long table."""
-    title = Path(path).name
-    wide = wide_pattern(opened.names)
-    if wide is None:
-        return propose(title, opened.names, cells)
-    long = open_shaped(path, Mapping(wide=wide))
-    return msgspec.structs.replace(propose(title, long.names, _first_cells(long)), wide=wide)
+        return used, error.message, error.hint
 
 
 def _first_cells(opened: Opened) -> dict[str, str]:

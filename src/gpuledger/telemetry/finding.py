@@ -15,8 +15,9 @@ from urllib.parse import unquote, urlsplit
 import msgspec
 
 from gpuledger.errors import FileFault, InputError, MissingExtra, NotSaid, UnknownKind
-from gpuledger.telemetry.formats import Fit, open_source, recognize
+from gpuledger.telemetry.formats import Fit, recognize
 from gpuledger.telemetry.mapping import NOTHING_GIVEN, Given, Mapping, bind
+from gpuledger.telemetry.mapping.shape import open_shaped
 
 _MOST_NAMED = 10
 
@@ -87,7 +88,7 @@ class Strangers:
         sure = Fit.NO
         try:
             sure = recognize(found.path).seen.fit
-            opened = open_source(found.path)
+            opened = open_shaped(found.path, self._mapping)
             bind(found.path, opened.names, self._mapping or opened.mapping, self._given)
         except UnknownKind as error:
             return error.message.removeprefix(f"{found.path}: ")

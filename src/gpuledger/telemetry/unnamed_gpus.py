@@ -60,7 +60,8 @@ def told_apart(path: Path, opened: Opened, rules: Mapping) -> Opened:
     """The file with a column more where its rows do not say all: the place in its round, or the log of a host."""
     present = set(opened.names)
     filled = {label for label, sources in rules.labels.items() if present & set(sources)} | {*rules.constants}
-    if not opened.text or rules.wide or rules.name in shipped() or "gpu_uuid" in filled or ("gpu_index" in filled and "host" in filled):
+    named = "gpu_uuid" in filled or {"gpu_index", "host"} <= filled
+    if not opened.text or rules.wide or rules.name in shipped() or named:
         return opened
     if "gpu_index" not in filled:
         return _in_rounds(path, opened, rules)

@@ -13,7 +13,6 @@ from functools import partial
 from itertools import islice, pairwise
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pyarrow as pa
 
@@ -139,12 +138,6 @@ def _look(path: Path) -> Proposal:
         return Proposal(Rules(), unknown=tuple(opened.names), why_not=why)
     cells = {name: Cells(name, batch.column(name).slice(0, LOOKED_AT)) for name in opened.names}
     return _Table(cells, wide, readings, partial(largest, opened)).proposal(text=opened.text)
-
-
-def by_first_cells(title: str, names: list[str], cells: Mapping[str, str]) -> Rules:
-    """A mapping of the columns that can be read, by their names and one cell each."""
-    columns = {name: Cells(name, pa.array([cells.get(name, "")])) for name in names}
-    return msgspec.structs.replace(_Table(columns).proposal().mapping, title=title)
 
 
 class _Table:

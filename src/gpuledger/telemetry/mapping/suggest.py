@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
@@ -14,7 +13,6 @@ from gpuledger.catalog.files import data_dir, load_toml
 from gpuledger.catalog.gpus import find_gpu
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.mapping.files import shipped
-from gpuledger.telemetry.mapping.rules import Mapping as Rules
 from gpuledger.telemetry.mapping.rules import ValueRule, WideRule
 from gpuledger.telemetry.measures import every_unit, factor_of, header_unit, units_of
 from gpuledger.units import Unknown
@@ -174,13 +172,6 @@ def wide_pattern(names: list[str]) -> WideRule | None:
                 break
     best = max(seen, key=lambda one: len(seen[one]), default=None)
     return WideRule(best) if best is not None and len(seen[best]) > 1 else None
-
-
-def propose(title: str, names: list[str], cells: Mapping[str, str]) -> Rules:
-    """A mapping of the columns that can be read, by their names and one cell each."""
-    from gpuledger.telemetry.mapping import own_headers  # which reads by what is known here
-
-    return own_headers.by_first_cells(title, names, cells)
 
 
 def _folded(name: str) -> str:
