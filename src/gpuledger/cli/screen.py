@@ -52,6 +52,11 @@ class Screen:
             self._read["stated"] += [{"what": one.what, "option": one.option} for one in stated]
             self.say(f"stated: {stated_words(stated)}", err=True)
 
+    def read(self) -> list[str]:
+        """What was stated of the files, and the notes about them, for a document that outlives the terminal."""
+        stated = [f"Stated, as the files do not say it: {', '.join(one['what'] for one in self._read['stated'])}."]
+        return [*(stated if self._read["stated"] else ()), *self._read["notes"]]
+
     def show(self, *parts: RenderableType, err: bool = False) -> None:
         """Tables for a reader, and text with markup."""
         if self.talks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ def write_files(document: Document, out: Path | None, screen: Screen, stages: St
     """The document's files in a folder, or one file FILE.csv or FILE.xlsx; paths by name, none without a place."""
     if out is None:
         return {}
+    document = _with_reading(document, screen)
     from gpuledger.report.sheets import is_one_file, write_sheets
 
     if is_one_file(out):
@@ -28,6 +30,14 @@ def write_files(document: Document, out: Path | None, screen: Screen, stages: St
     tick = stages.start("writing the report")
     written = write_document(document, out, charts=charts, progress=lambda _step: tick(1))
     return {name: str(path) for name, path in written.items()}
+
+
+def _with_reading(document: Document, screen: Screen) -> Document:
+    """The document with what reading the files found, which a terminal shows before it."""
+    from gpuledger.report.document import Prose
+
+    read = [Prose(words, "note") for words in screen.read()]
+    return replace(document, notes=[*read, *document.notes]) if read else document
 
 
 def give(document: Document, screen: Screen, files: dict[str, str] | None = None, *, full: bool | None = None) -> None:

@@ -10,10 +10,11 @@ logs   lines of a tool as rows, and the table that says what its columns mean
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
@@ -231,32 +232,31 @@ def recognize(path: str | Path, kind: Kind | None = None, head: Head | None = No
 
     `head`: its first bytes, where they are known. What can only be refused is asked where no other format is sure.
     """
-    head = head or head_of(Path(path))
+    path = Path(path)
+    if head is None and os.path.isfile(path):  # noqa: PTH113  (one that may not be looked at is read, and refused)
+        about = path.stat()
+        return _of_file(path, about.st_mtime_ns, about.st_size, kind)
+    return _by_head(head or head_of(path), kind)
+
+
+@lru_cache(maxsize=16)  # one command asks several times
+def _of_file(path: Path, _changed_ns: int, _size: int, kind: Kind | None) -> Recognized:
+    return _by_head(head_of(path), kind)
+
+
+def _by_head(head: Head, kind: Kind | None) -> Recognized:
     asked = FORMATS.some(PARQUET_MODULES) if head.parquet and not head.text else FORMATS
     made = [(key, _format(key, thing)) for key, thing in asked]
-    found = _scored(head, kind, [one for one in made if one[1].kind is not Kind.REFUSED])
-    if found[0][0].fit is not Fit.SURE:
-        found = sorted(
-            found + _scored(head, kind, [one for one in made if one[1].kind is Kind.REFUSED]), key=_order(kind)
-        )
-    (seen, key, best), *others = found
-    if seen.fit is Fit.NO:
+    found = list[tuple[Seen, str, Format]]()
+    for refused in (False, True):
+        if not found or found[0][0].fit is not Fit.SURE:
+            found += ((one.score(head), key, one) for key, one in made if (one.kind is Kind.REFUSED) is refused)
+            found.sort(key=lambda one: (-one[0].fit, one[2].kind is not kind, one[1]))
+    (seen, key, best), (then, next_key, next_best), *_ = (*found, (NOT_SEEN, "", None))
+    if seen.fit is Fit.NO or best is None:
         hint = "export the telemetry as CSV with a header line, or as Parquet; text may be packed with gzip or zstd"
-        raise UnknownKind(path, "it is not text, Parquet, or any other format that can be read", hint=hint)
-    (then, next_key, next_best) = others[0] if others else (NOT_SEEN, "", None)
+        raise UnknownKind(head.path, "it is not text, Parquet, or any other format that can be read", hint=hint)
     return Recognized(key, best, seen, next_key, next_best, then)
-
-
-_Scored = tuple[Seen, str, Format]
-
-
-def _order(kind: Kind | None) -> Callable[[_Scored], tuple[int, bool, str]]:
-    return lambda one: (-one[0].fit, one[2].kind is not kind, one[1])
-
-
-def _scored(head: Head, kind: Kind | None, asked: Sequence[tuple[str, Format]]) -> list[_Scored]:
-    """How sure each of some formats is, the surest first."""
-    return sorted(((one.score(head), key, one) for key, one in asked), key=_order(kind))
 
 
 def open_source(path: str | Path) -> Opened:
