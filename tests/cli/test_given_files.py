@@ -109,8 +109,8 @@ def test_several_files_without_samples_are_answered_one_by_one(cli, files):
     ("words", "what", "instead"),
     [
         (("jobs", "cur.csv"), "a bill or a list of machines", "--inventory cur.csv"),
-        (("jobs", "samples.csv"), "samples of GPUs", "gpuledger analyze samples.csv"),
-        (("audit", "samples.csv", "--inventory", "sacct.txt"), "a table of jobs", "gpuledger jobs sacct.txt"),
+        (("jobs", "samples.csv"), "samples of GPUs", "gpuledger samples.csv"),
+        (("audit", "samples.csv", "--inventory", "sacct.txt"), "a table of jobs", "gpuledger import sacct.txt"),
     ],
 )
 def test_a_file_for_another_command_is_named_with_it(cli, files, words, what, instead):

@@ -55,7 +55,7 @@ def test_rows_of_four_gpus_without_a_header(tmp_path: Path, units: bool, capsys:
     said = capsys.readouterr()
     assert "40.0 % utilization" in said.out
     assert "it has no header; its columns by their units and values: 1 timestamp, 2 utilization.gpu [%]" in said.err
-    assert "4 GPUs told apart by their order in each round" in said.err
+    assert "4 GPUs identified by their order in each round" in said.err
 
 
 # By columns what a row of one GPU holds, n from 0, and what is told of them: a name, or nothing.

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
+import fcntl
+import json
 import os
+import pty
+import re
 import shutil
+import struct
+import subprocess
+import sys
+import termios
 from pathlib import Path
 
 import pytest
@@ -91,16 +100,19 @@ def test_a_command_comes_before_a_file_of_its_name(tmp_path, monkeypatch, capsys
 
 
 @pytest.mark.parametrize("hours", [2, 9, 14])
-def test_a_fresh_log_from_east_of_utc_is_of_a_zone_in_which_it_is_past(tmp_path, hours):
+def test_a_fresh_log_from_east_of_utc_is_of_a_zone_in_which_it_is_past(tmp_path, capsys, hours):
     now = dt.datetime.now(dt.UTC) + dt.timedelta(hours=hours)
     stamps = [f"{now - dt.timedelta(seconds=60 - n):%Y/%m/%d %H:%M:%S}.000" for n in range(60)]
     file = tmp_path / "rack7.csv"
     file.write_text("\n".join([LOG.split("\n")[0], *(f"{at}, 0, NVIDIA L4, 50 %, 100 MiB" for at in stamps)]))
-    lake = gpuledger.open(tmp_path / "lake")
-    taken = lake.ingest(file)
-    assert (taken.rows_added, taken.rows_rejected) == (60, 0)
-    assert f"zone UTC+{hours}, as in UTC its times are later than now" in [one.what for one in taken.stated]
-    assert lake.samples().df()["at_ms"].max() <= dt.datetime.now().timestamp() * 1000
+    assert run(["analyze", str(file), "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["gpu_util_pct"] == 50
+    zone = f"zone UTC+{hours} or further east, as in UTC its times are later than now"
+    assert zone in [one["what"] for one in said["reading"]["stated"]]
+    with pytest.raises(FileFault) as refused:  # in a lake it would be another zone each hour
+        gpuledger.open(tmp_path / "lake").ingest(file)
+    assert "--tz" in refused.value.hint
 
 
 def test_a_clock_that_no_zone_explains_is_refused(tmp_path):
@@ -116,3 +128,28 @@ def test_seconds_since_a_start_end_when_the_file_was_written(tmp_path):
     lake = gpuledger.open(tmp_path / "lake")
     assert lake.ingest(written(file)).rows_rejected == 0
     assert lake.samples().df()["at_ms"].max() == WRITTEN.timestamp() * 1000
+
+
+def on_a_terminal(*words: str, columns: int) -> str:
+    """What a command writes to a terminal of this width, with the codes that move its cursor."""
+    main, side = pty.openpty()
+    fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    env = {**os.environ, "TERM": "xterm", "COLUMNS": str(columns)}
+    running = subprocess.Popen([sys.executable, "-m", "gpuledger", *words], stdout=side, stderr=side, env=env)
+    os.close(side)
+    seen = b""
+    with contextlib.suppress(OSError):  # the other end closes
+        while part := os.read(main, 1 << 16):
+            seen += part
+    os.close(main)
+    assert running.wait() == 0
+    return seen.decode()
+
+
+@pytest.mark.parametrize("columns", [60, 100])
+def test_bars_leave_what_is_stated_on_a_terminal(log, columns):
+    seen = on_a_terminal("audit", str(log), columns=columns)
+    line = next(line for line in re.split(r"[\r\n]+", seen) if "stated:" in line)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line)
+    assert plain.startswith("stated: host 'rack7' after the file's name (--host), zone UTC (--tz)")
+    assert "posting" not in plain

@@ -530,7 +530,8 @@ def test_lines_above_do_not_hide_where_the_logs_of_two_hosts_meet(tmp_path):
     header = "timestamp, index, utilization.gpu [%]"
     rows = [f"2026/01/20 08:00:0{n}.000, 0, {10 * n} %" for n in range(1, 6)]
     file = tmp_path / "gpus.csv"
-    file.write_text("\n".join(["nohup: ignoring input", header, *rows, header, *rows]))
+    others = [row.replace(".000", ".400") for row in rows]
+    file.write_text("\n".join(["nohup: ignoring input", header, *rows, header, *others]))
     found = gpuledger.open(tmp_path / "lake")
     found.ingest(file)
     assert set(found.samples().df()["gpu_uuid"]) == {"gpus log 1:gpu0", "gpus log 2:gpu0"}

@@ -24,6 +24,9 @@ _SENTENCE = re.compile(
 )
 
 
+_FILE_NAME = re.compile(r"[/*?\[]|\w\.\w+$")
+
+
 class CommandFolder(click.Group):
     """A group whose commands are the modules of a package; each is imported when it is asked for.
 
@@ -96,6 +99,8 @@ class CommandFolder(click.Group):
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             if ctx.parent is None and os.path.exists(args[0]):  # noqa: PTH110  (pathlib is not loaded for the help)
                 return super().resolve_command(ctx, ["audit", *args])
+            if ctx.parent is None and _FILE_NAME.search(args[0]):  # a pattern, or a file that is not there
+                return super().resolve_command(ctx, ["audit", *args])
             raise UnknownName("command", args[0], self.list_commands(ctx))
         return super().resolve_command(ctx, args)
 
@@ -122,7 +127,8 @@ root = CommandFolder(
     "gpuledger.cli.commands",
     name="gpuledger",
     help="Account for every GPU-second of a fleet: what it did, what it cost, who used it and what to change.",
-    epilog="Start with: gpuledger demo. Then: gpuledger import FILE..., gpuledger analyze --out report.",
+    epilog="Start with a file of yours: gpuledger FILE (a log, a saved screen, a page of metrics, a table of jobs); "
+    "without one: gpuledger demo. Then: gpuledger import FILE..., gpuledger audit.",
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     params=[
         click.Option(

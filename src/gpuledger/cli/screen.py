@@ -26,6 +26,7 @@ class Screen:
     def __init__(self, *, as_json: bool = False, quiet: bool = False) -> None:
         self.as_json = as_json
         self.talks = not as_json and not quiet
+        self._bars: Progress | None = None
         self._read: dict[str, list[Any]] = {"stated": [], "notes": []}
 
     def console(self, *, err: bool = False) -> Console:
@@ -37,7 +38,10 @@ class Screen:
     def say(self, *lines: str, err: bool = False) -> None:
         """Plain lines for a reader; a path stays whole, whatever is in it."""
         for line in lines if self.talks else ():
-            click.echo(visible(line), err=err)
+            if err and self._bars is not None:  # above the bars, which are drawn again and again
+                self._bars.console.print(visible(line), markup=False, highlight=False, soft_wrap=True)
+            else:
+                click.echo(visible(line), err=err)
 
     def note(self, words: str) -> None:
         """What reading the files found: a line on stderr, or in the one JSON object."""
@@ -83,11 +87,12 @@ class Screen:
 
         done = TextColumn("{task.completed:>11,.0f}")
         columns = (TextColumn("{task.description:<18}"), BarColumn(24), done, TimeElapsedColumn())
-        progress = Progress(*columns, console=Terminal(stderr=True), transient=True)
+        progress = self._bars = Progress(*columns, console=Terminal(stderr=True), transient=True)
         try:
             yield Stages(progress, self)
         finally:
             progress.stop()
+            self._bars = None
 
 
 class Bar:

@@ -130,7 +130,7 @@ def price_for(model: str | None, choice: PriceChoice, row: Paid | None = None) -
             return listed
         notes = (*notes, listed.why)
     if isinstance(found, Unknown):
-        return Unknown(f"no price for {model or 'a device without a model name'}: {found.why}")
+        return Unknown(f"no price for {model}: {found.why}" if model else "no price for a GPU without a model name")
     market = market_price(found.key)
     return Unknown(market.why) if isinstance(market, Unknown) else _of_market(market, "market", gpu, notes)
 

@@ -14,7 +14,7 @@ import msgspec
 
 from gpuledger.arguments import takes
 from gpuledger.catalog.gpus.names import not_one_board
-from gpuledger.errors import InputError, LakeError, let_go
+from gpuledger.errors import InputError, LakeError, NotSaid, let_go
 from gpuledger.lake.by_day import MEMORY_BYTES, ByDay, F, Group, grouped
 from gpuledger.lake.clocks import SKEW_MS, ahead_note, check_store_clock, latest_ms
 from gpuledger.lake.engines.choosing import in_use
@@ -95,7 +95,8 @@ def import_files(
         raise InputError("no file was named", hint="gpuledger import FILE... --lake DIR")
     fresh = lake.store.is_new()
 
-    def run(reading: Reading) -> ImportResult:
+    try:
+        reading = Reading(zone, mapping, given)
         for by_day in (True, False):
             with lake.staging() as folder, Import(lake, folder, reading, progress, processes) as job:
                 early = job.take(wanted, ByDay(job.group_task, write_group) if by_day else None)
@@ -103,9 +104,6 @@ def import_files(
                     if done := job.finish([day for group in early for day in group.days]):
                         return done
         raise RuntimeError("an import that looks at the lake under its lock cannot be overtaken")
-
-    try:
-        return in_its_zone(run, Reading(zone, mapping, given))
     except BaseException:
         if fresh and not lake.exists():
             lake.store.undo_new()
@@ -114,7 +112,7 @@ def import_files(
 
 def _zone_words(zone: str) -> str:
     hours = zone.removeprefix(EAST)
-    return zone if hours == zone else f"UTC+{hours}, as in UTC its times are later than now"
+    return zone if hours == zone else f"UTC+{hours} or further east, as in UTC its times are later than now"
 
 
 class _EastOfUtc(Exception):
@@ -125,7 +123,9 @@ class _EastOfUtc(Exception):
 
 
 def in_its_zone(run: Callable[[Reading], ImportResult], reading: Reading) -> ImportResult:
-    """Read files; again where the times of a file show that it was written east of UTC, and no zone was named."""
+    """Read files for a statement; again where the times of a file show that it was written east of UTC, and no zone was
+    named. It depends on when that is: samples that are to stay in a lake need the name of their zone.
+    """
     try:
         return run(reading)
     except _EastOfUtc as found:
@@ -149,6 +149,7 @@ class Import:
         closed_ms = day_start_ms(self.manifest.closed_before) if self.manifest.closed_before else 0
         self.reading = msgspec.structs.replace(reading, closed_ms=closed_ms, latest_ms=latest_ms())
         self.newest_ms = 0
+        self.may_look_east = False
         self.by_index: list[tuple[str, tuple[int, int]]] = []
         self._runner: Runner | None = None
 
@@ -195,7 +196,12 @@ class Import:
         with as_the_user_names_them(found):
             if len(found) == 1:
                 self._state(found[0])
-            return self._take([f.path for f in found], by_day)
+            try:
+                return self._take([f.path for f in found], by_day)
+            except NotSaid as error:
+                if len(found) > 1 and "--host" in error.hint:
+                    error.hint += "; files of several hosts: import each by itself, with its own --host"
+                raise
 
     def _state(self, file: Found) -> None:
         """State what a file does not say."""
@@ -267,7 +273,7 @@ class Import:
         ahead = [found for _, taken in pieces for found in taken.ahead]
         zoneless = any(taken.zoneless for _, taken in pieces)
         if ahead:
-            if zoneless and self.reading.zone == UTC and len(self.names) == 1:
+            if self.may_look_east and zoneless and self.reading.zone == UTC and len(self.names) == 1:
                 self._look_east(max(found.last_ms for found in ahead))
             self._note(name, [ahead_note(ahead, self.reading.latest_ms)])
         zone = Stated(f"zone {_zone_words(self.reading.zone)}", "--tz NAME")

@@ -37,9 +37,9 @@ from gpuledger.telemetry.mapping.shape import open_shaped
 from gpuledger.telemetry.means import mean_rows
 from gpuledger.telemetry.not_read import columns_note
 from gpuledger.telemetry.passes import passes_of
+from gpuledger.telemetry.same_gpus import SameGpus
 from gpuledger.telemetry.shares import FileShares
 from gpuledger.telemetry.stamps import StampReader, Untimed
-from gpuledger.telemetry.unnamed_gpus import SameGpus
 from gpuledger.units import MS_PER_DAY, Unknown, utc
 
 POWER_FACTOR = 2.0

@@ -125,6 +125,7 @@ def post_files(
 
     def run(wanted: Reading) -> ImportResult:
         with lake.staging() as folder, Import(lake, folder, wanted, progress, processes) as job:
+            job.may_look_east = True
             return _post(job, lake, files, limits, left_out)
 
     return in_its_zone(run, msgspec.structs.replace(reading or Reading(), only=only))

@@ -27,6 +27,7 @@ _SILENT = re.compile(r"\[.*\]|N/A|ERR!|")
 _MOST_GPUS = 16
 _RESERVED = 0.1  # of the total memory, at most
 _RELATED = 0.3  # correlation of used memory with utilization or power, at least
+_NEARLY_ALL = 95  # percent
 _COOLEST, _HOTTEST = 18, 110
 _FASTEST_MHZ, _SLOWEST_MHZ, _FASTEST_MEMORY_MHZ, _CLOCKS = 3_500, 100, 15_000, 8
 
@@ -151,7 +152,8 @@ def _shares(columns: list[_Column]) -> dict[str, int]:
 
 def _leads(one: np.ndarray, other: np.ndarray) -> bool:
     both = ~np.isnan(one) & ~np.isnan(other)
-    return bool(both.any() and (other[both] <= one[both]).mean() >= 0.99 and not other[both][one[both] == 0].any())
+    ends = bool(both.any() and (one[both].max() >= _NEARLY_ALL or not one[both].min()))  # a fan stays between
+    return ends and (other[both] <= one[both]).mean() >= 0.99 and not other[both][one[both] == 0].any()
 
 
 def _watts(columns: list[_Column]) -> dict[str, int]:

@@ -9,13 +9,14 @@ as the others, and pauses set the rounds apart, the place in the round tells the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from gpuledger.units import MIB
 
-_MOST = 16  # GPUs of a host
+_MOST, _MOST_IN_ROUND = 16, 64  # GPUs of a host
 _ROUND_BELOW_US = 500_000  # lines of one round follow each other much faster
 _ROWS_IN_ROUNDS = 0.4  # rows in runs of one length, of those that chance makes at most 0.3
 _RESTARTS = 0.02  # of the lines of one GPU: a log that is started again may begin just after the last line
@@ -26,6 +27,7 @@ _UNEVEN, _SAME, _LOOKED_AT, _REPEATS = 0.25, 0.9, 1024, 10
 _NEIGHBORS = 20
 _FEWEST_ROWS = 6
 _FAST_US = 150_000
+_INSTANT_US = 1_000_000
 _SILENT = -1e12
 _HALF = 0.5
 
@@ -92,7 +94,7 @@ def _in_each_round(steps: np.ndarray, longest: int) -> int:
     """How many lines each round has, where steps up to the longest are those within a round; 0 where it differs."""
     pauses, rows = steps > longest, len(steps) + 1
     lengths = np.diff(np.concatenate(([0], np.flatnonzero(pauses) + 1)))
-    size = int(np.bincount(lengths[lengths <= _MOST], minlength=1).argmax())
+    size = int(np.bincount(lengths[lengths <= _MOST_IN_ROUND], minlength=1).argmax())
     if size < 2 or rows < (_FEWEST_ROUNDS if longest else 2) * size:
         return 0
     between, within = steps[size - 1 :: size], np.delete(steps, slice(size - 1, None, size))
@@ -104,12 +106,28 @@ def _in_each_round(steps: np.ndarray, longest: int) -> int:
     return size if whole and late and even and apart and inside <= _CLOSE_US else 0
 
 
+def gpus_at_once(at_us: np.ndarray, readings: Mapping[str, np.ndarray], models: Sequence[str | None]) -> int:
+    """How many GPUs the lines of one instant are of, where each differs from the one before by what no GPU changes so
+    fast; else 0.
+    """
+    steps = np.diff(at_us)
+    if not len(steps) or steps.sum() >= _INSTANT_US or (steps < 0).any() or (steps > 2 * _CLOSE_US).any():
+        return 0
+    known = [(readings[s.column], s.apart) for s in _SIGNS if s.column in readings]
+    if any(_takes_turns(values, by, size) for values, by in known for size in range(2, len(at_us) // 2 + 1)):
+        return 0
+    apart = [np.abs(np.diff(readings[s.column])) > 0 for s in _SIGNS if s.column in readings and s.apart > 1]
+    differ = np.logical_or.reduce(apart) if apart else np.zeros(len(steps), bool)
+    named = np.array([a != b for a, b in pairwise(models)] or [False] * len(steps))
+    return len(at_us) if (differ | named).any() and len(at_us) <= _MOST_IN_ROUND else 0
+
+
 def gpus_in_turn(at_us: np.ndarray, readings: Mapping[str, np.ndarray], models: Sequence[str | None]) -> int:
     """How many GPUs take turns in a log without rounds, where their times and either a reading or their models agree on
     it without one exception; else 0.
     """
     steps = np.diff(at_us)
-    size = 0 if (steps <= 0).any() else _rounds(steps) or _uneven(steps)
+    size = 0 if not len(steps) or (steps <= 0).any() else _rounds(steps) or _uneven(steps)
     if not size:
         return 0
     turns = any(_takes_turns(readings[s.column], s.apart, size) for s in _SIGNS if s.column in readings)
@@ -155,6 +173,8 @@ def _by_times(steps: np.ndarray) -> str:
 
 
 def _by_pauses(steps: np.ndarray, usual: float) -> str:
+    if steps.sum() < _INSTANT_US and len(steps) < _MOST_IN_ROUND:
+        return f"its {len(steps) + 1} lines are of one instant: as many GPUs, or one that was read quickly"
     if len(steps) < _NEIGHBORS and usual <= _CLOSE_US and steps.max() >= _NEIGHBORS * usual:
         many = f"its {len(steps) + 1} lines are {usual / 1000:g} ms apart but for a pause"
         return f"{many}: several GPUs, or one that was read quickly"
@@ -180,24 +200,6 @@ def why_turns(readings: Mapping[str, np.ndarray], *, fast: bool = False) -> str:
     return ""
 
 
-def why_two_logs(at: np.ndarray, readings: Mapping[str, np.ndarray]) -> str:
-    """Both ways to see rows whose times go back and whose memory, in the order of time, jumps from part to part.
-
-    `at`: numbers in the order of time. Empty where the parts agree, as those of one GPU do when its clock is set back.
-    """
-    part, order = np.concatenate(([0], np.cumsum(np.diff(at) < 0))), np.argsort(at, kind="stable")
-    across = np.diff(part[order]) != 0
-    if across.sum() < _NEIGHBORS:
-        return ""
-    for sign in _SIGNS[:2]:
-        if sign.column in readings:
-            jumps = np.abs(np.diff(readings[sign.column][order])) > sign.apart
-            within = jumps[~across].sum() / max((~across).sum(), 1)
-            if jumps[across].mean() > sign.more_than and within < sign.less_than:
-                return f"its times go back, and {sign.in_words} from part to part: two GPUs, or one out of order"
-    return ""
-
-
 def _rounds(steps: np.ndarray) -> int:
     """How many lines a round has, where most rows are in rounds of one size; else 0."""
     least, most, rows = int(steps.min()), int(steps.max()), len(steps) + 1
@@ -209,8 +211,10 @@ def _rounds(steps: np.ndarray) -> int:
     while longest < limit:
         between = steps > longest
         starts = np.flatnonzero(between) + 1
-        sizes = np.bincount(np.diff(np.concatenate(([0], starts, [rows]))), minlength=_MOST + 1)[: _MOST + 1]
-        within = sizes * np.arange(_MOST + 1)
+        sizes = np.bincount(np.diff(np.concatenate(([0], starts, [rows]))), minlength=_MOST_IN_ROUND + 1)[
+            : _MOST_IN_ROUND + 1
+        ]
+        within = sizes * np.arange(_MOST_IN_ROUND + 1)
         within[:2] = 0
         best = int(within.argmax())
         clear = np.median(steps[between]) >= _PAUSE * np.median(steps[~between])

@@ -1,6 +1,6 @@
 """Which GPU is a row of that names none, or only an index?
 
-Several GPUs that no column names are told apart by their order in each round, where times and readings agree on it; a
+Several GPUs that no column names are identified by their order in each round, where times and readings agree on it; a
 header that comes again after time went back begins the log of another host. What stays open is refused, after reading,
 for every format: never is one GPU made of two.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -21,39 +22,32 @@ import pyarrow.compute as pc
 from gpuledger.errors import FileFault
 from gpuledger.telemetry import schema
 from gpuledger.telemetry.convert import Converted, convert
-from gpuledger.telemetry.formats import Cells, Opened
-from gpuledger.telemetry.mapping import Bound, Given, Mapping, fitted, shipped
+from gpuledger.telemetry.formats import Opened
+from gpuledger.telemetry.mapping import Given, Mapping, fitted, shipped
 from gpuledger.telemetry.one_gpu import (
     READINGS,
     SLOW,
     cut_off,
+    gpus_at_once,
     gpus_in_round,
     gpus_in_turn,
     why_several,
     why_several_untimed,
     why_turns,
-    why_two_logs,
 )
+from gpuledger.telemetry.same_gpus import HOSTS_APART, NAME_GPUS, TOLERANCE_MS, numbers_of, row_keys
 from gpuledger.telemetry.stamps import StampReader, Untimed
 from gpuledger.telemetry.unpacking import open_plain, text_lines
 from gpuledger.units import MS_PER_S
 
 T = TypeVar("T")
 PLACE, LOG = "order in the round", "log of the file"
-_VENDOR = "NVIDIA "  # drivers from 470 on print it before a model
-_NEARLY = 0.1  # of the total memory: a driver may keep a little more of it to itself than the one before
-_SILENT = re.compile(r"\[.*\]|N/A|ERR!|")
 _FEWEST_HEADERS, _MOST_UNTIMED = 3, 16
 _FRACTION = re.compile(r":\d\d[.,]\d")
-_MEMORY = re.compile(r"\d+(?= MiB$|$)")
-_NAME_GPUS = (
-    "query index or uuid too: --query-gpu=uuid,...; for this file, add a column 'index' with the GPU of each row"
-)
 _TWO_AT_ONCE = (
     "its header comes twice before the first row: two programs wrote into it at once, on two hosts, whose GPUs of one"
     " index would count as one, or on one"
 )
-_HOSTS_APART = "import the log of each host by itself, with its --host; or query uuid too: --query-gpu=uuid,..."
 
 
 def told_apart(path: Path, opened: Opened, rules: Mapping) -> Opened:
@@ -74,11 +68,11 @@ def _in_rounds(path: Path, opened: Opened, rules: Mapping) -> Opened:
     timed = any(name in opened.names for name in (*rules.time.sources, rules.time.joined, *rules.time.clock))
     several = _looked_up("rounds", path, rules, lambda: _several(path, opened, rules, timed))
     if several:
-        note = f"no column says which GPU a row is of: {several} GPUs told apart by their order in each round"
+        note = f"no column names the GPU of a row: {several} GPUs identified by their order in each round"
         made = _with_column(opened, PLACE, lambda first, count: np.arange(first, first + count) % several)
         return replace(made, mapping=_labeled(rules, "gpu_index", PLACE), notes=[*opened.notes, note])
     shown = "its times are those of a single GPU" if timed else "nothing shows that there are several"
-    note = f"no column says which GPU a row is of; {shown}, read as GPU 0"
+    note = f"no column names the GPU of a row; {shown}, read as GPU 0"
     one = msgspec.structs.replace(rules, constants=rules.constants | {"gpu_index": "0"})
     return replace(opened, mapping=one, notes=[*opened.notes, note], cut=None)
 
@@ -122,8 +116,9 @@ def _several(path: Path, opened: Opened, rules: Mapping, timed: bool) -> int:
     """How many GPUs without a name a file holds in each round, 0 where its rows are those of one; a fault where they
     may be of several that their order does not tell apart.
     """
-    if each := _under_each_header(path, opened.restarts, most=1 if timed else _MOST_UNTIMED):
-        return each if each > 1 else 0
+    each = 0 if timed else _under_each_header(path, opened.restarts)
+    if each > 1:
+        return each
     tables = [made.table for made in _converted(path, opened, rules) if made.table.num_rows]
     if not tables:
         return 0
@@ -132,18 +127,25 @@ def _several(path: Path, opened: Opened, rules: Mapping, timed: bool) -> int:
     for host in [None] if hosts is None else hosts.unique().to_pylist():
         mine = seen if hosts is None else seen.filter(pc.equal(hosts, host))
         slow = READINGS if timed else SLOW
-        readings = {column: _numbers(mine, column) for column in slow if column in mine.column_names}
+        readings = {column: numbers_of(mine, column) for column in slow if column in mine.column_names}
         at_us = mine[schema.TIME].to_numpy() * 1000
-        if why := why_several(at_us, readings) if timed else why_several_untimed(readings):
+        if (
+            why := why_several(at_us, readings)
+            if timed
+            else why_turns(readings)
+            if each
+            else why_several_untimed(readings)
+        ):
             models = mine["gpu_model"].to_pylist() if "gpu_model" in mine.column_names else []
             sure = timed and host is None and (not cut_off(at_us) or _in_fractions(path, opened, rules))
-            if sure and (several := gpus_in_round(at_us) or gpus_in_turn(at_us, readings, models)):
-                return several
-            raise FileFault(path, f"its columns do not say which GPU a row is of, and {why}", hint=_NAME_GPUS)
+            ways = (gpus_in_round(at_us), gpus_in_turn(at_us, readings, models), gpus_at_once(at_us, readings, models))
+            if sure and any(ways):
+                return next(filter(None, ways))
+            raise FileFault(path, f"its columns do not say which GPU a row is of, and {why}", hint=NAME_GPUS)
     return 0
 
 
-def _under_each_header(path: Path, header: bytes, most: int) -> int:
+def _under_each_header(path: Path, header: bytes) -> int:
     """How many rows follow each header of a file that has one for each round; 0 where that differs, or it has few.
 
     A query prints its header, then a row for each GPU of the host.
@@ -154,7 +156,7 @@ def _under_each_header(path: Path, header: bytes, most: int) -> int:
             sizes.append(0)
         elif sizes and text.strip():
             sizes[-1] += 1
-            if sizes[-1] > most:
+            if sizes[-1] > _MOST_UNTIMED:
                 return 0
     whole = set(sizes[:-1])
     return whole.pop() if len(sizes) >= _FEWEST_HEADERS and len(whole) == 1 else 0
@@ -165,11 +167,6 @@ def _in_fractions(path: Path, opened: Opened, rules: Mapping) -> bool:
     time = fitted(path, opened.names, rules).bound.time
     first = next(opened.batches([time], (time,)), None) if time else None
     return first is not None and _FRACTION.search(str(first.column(0)[0].as_py())) is not None
-
-
-def _numbers(table: pa.Table, column: str) -> np.ndarray:
-    found: np.ndarray = table[column].cast(pa.float64()).fill_null(np.nan).to_numpy()
-    return found
 
 
 def _converted(path: Path, opened: Opened, rules: Mapping) -> Iterator[Converted]:
@@ -186,35 +183,49 @@ def _converted(path: Path, opened: Opened, rules: Mapping) -> Iterator[Converted
 
 def _in_logs(path: Path, opened: Opened, rules: Mapping) -> Opened:
     """The rows as those of one host, or of several whose logs stand one after the other."""
-    starts = _looked_up("logs", path, rules, lambda: _logs(path, opened, rules))
-    if not starts:
+    parts = _looked_up("logs", path, rules, lambda: _logs(path, opened, rules))
+    count = max((log for _, log in parts), default=0) + 1
+    if count == 1:
         return opened
-    words = [f"{path.name.partition('.')[0]} log {number}" for number in range(1, len(starts) + 2)]
+    words = np.array([f"{path.name.partition('.')[0]} log {number}" for number in range(1, count + 1)])
+    starts, logs = np.array([row for row, _ in parts]), np.array([log for _, log in parts])
 
-    def of_rows(first: int, count: int) -> np.ndarray:
-        found: np.ndarray = np.array(words)[np.searchsorted(starts, np.arange(first, first + count), "right")]
+    def of_rows(first: int, rows: int) -> np.ndarray:
+        found: np.ndarray = words[logs[np.searchsorted(starts, np.arange(first, first + rows), "right") - 1]]
         return found
 
     note = (
-        f"its header comes again after time went back: the logs of {len(words)} hosts, called {words[0]!r} to"
-        f" {words[-1]!r}; logs of one host belong into one file in the order of time"
+        f"its header comes again after time went back: the logs of {count} hosts, called '{words[0]}' to"
+        f" '{words[-1]}'; logs of one host belong into one file in the order of time"
     )
     made = _with_column(opened, LOG, of_rows)
     return replace(made, mapping=_labeled(rules, "host", LOG), notes=[*opened.notes, note])
 
 
-def _logs(path: Path, opened: Opened, rules: Mapping) -> list[int]:
-    """The rows at which another log begins, as time goes back there, in a file whose header comes again."""
+def _logs(path: Path, opened: Opened, rules: Mapping) -> list[tuple[int, int]]:
+    """The rows at which parts of a file begin, as time goes back there, in a file whose header comes again, and the log
+    that each part is of: one that repeats rows of another is of the same.
+    """
     if not _comes_again(path, opened.restarts):
         return []
-    starts, row, last = list[int](), 0, 0
+    starts, keys, row, last = [0], [list[np.ndarray]()], 0, 0
     for made in _converted(path, opened, rules):
-        at_ms = made.table[schema.TIME].to_numpy()
-        count = len(at_ms) + len(made.faults)
-        back = np.flatnonzero(np.diff(at_ms, prepend=last or at_ms[:1]) < -MS_PER_S)
-        starts += (np.arange(row, row + count)[made.kept][back]).tolist()
-        row, last = row + count, int(at_ms[-1]) if len(at_ms) else last
-    return starts
+        at_ms, found = made.table[schema.TIME].to_numpy(), row_keys(made.table)
+        rows = np.arange(row, row + len(at_ms) + len(made.faults))[made.kept]
+        back = np.flatnonzero(np.diff(at_ms, prepend=last or at_ms[:1]) < -TOLERANCE_MS)
+        for begin, end in pairwise([0, *back.tolist(), len(at_ms)]):
+            if begin in back:
+                starts.append(int(rows[begin]))
+                keys.append([])
+            keys[-1].append(found[begin:end])
+        row, last = row + len(at_ms) + len(made.faults), int(at_ms[-1]) if len(at_ms) else last
+    logs, met = list[int](), list[np.ndarray]()
+    for part in map(np.concatenate, keys):
+        same = (number for number, one in enumerate(met) if np.isin(part, one).all())
+        logs.append(next(same, len(met)))
+        if logs[-1] == len(met):
+            met.append(part)
+    return list(zip(starts, logs, strict=True))
 
 
 def _comes_again(path: Path, header: bytes) -> bool:
@@ -224,74 +235,8 @@ def _comes_again(path: Path, header: bytes) -> bool:
         while found := stream.read(1 << 22):
             text = kept + bytes(found)
             if not seen and 2 * header in text:
-                raise FileFault(path, _TWO_AT_ONCE, hint=_HOSTS_APART)
+                raise FileFault(path, _TWO_AT_ONCE, hint=HOSTS_APART)
             seen, kept = seen + text.count(header), text[-len(header) + 1 :]
             if seen > 1:
                 return True
     return False
-
-
-class SameGpus:
-    """Whether rows that name a GPU by less than a UUID may be of two: a fault where what a GPU keeps changes, or its
-    readings take turns.
-    """
-
-    def __init__(self, path: Path, bound: Bound, text: bool) -> None:
-        named = text and "gpu_uuid" in bound.labels and bound.labels.get("gpu_index") != bound.labels["gpu_uuid"]
-        self.active = text and not named
-        self._path, self._host = path, bound.labels.get("host", ())
-        self._key = [*self._host, *bound.labels.get("gpu_index", ())]
-        self._kept, self._known = bound.kept, dict[tuple[str, ...], str]()
-
-    def look(self, batch: Cells, table: pa.Table) -> None:
-        """Look at rows as they are written, and as they are read."""
-        if self.active and table.num_rows:
-            if self._kept:
-                self._same(batch)
-            if self._key and not self._host:
-                self._turns(table)
-
-    def _same(self, batch: Cells) -> None:
-        names = list(dict.fromkeys([*self._key, *self._kept]))
-        cells = pa.table({name: batch.column(name).cast(pa.string()) for name in names})
-        for row in cells.group_by(names, use_threads=False).aggregate([]).to_pylist():
-            words = {name: (word or "").strip() for name, word in row.items()}
-            gpu = [words[name] for name in self._key]
-            for name in self._kept:
-                word = words[name]
-                known = word if _SILENT.fullmatch(word) else self._known.setdefault((name, *gpu), word)
-                if not _alike(word, known):
-                    self._refuse(name, gpu, known, word)
-
-    def _refuse(self, name: str, gpu: list[str], known: str, word: str) -> None:
-        which = f"its GPU {' of '.join(reversed(gpu))}".rstrip()
-        raise FileFault(
-            self._path,
-            f"{which} has two values of {name!r}, {known!r} and {word!r}, and no UUID: two GPUs or the logs of two"
-            " hosts, or one GPU that was replaced by another",
-            hint="one file for each host, imported by itself with its --host; or query uuid too: --query-gpu=uuid,..."
-            if gpu
-            else _NAME_GPUS,
-        )
-
-    def _turns(self, table: pa.Table) -> None:
-        """A fault where a reading of one index jumps from row to row, or from one log to the other."""
-        readings = [column for column in READINGS if column in table.column_names]
-        for device in pc.unique(table["gpu_uuid"]).to_pylist() if readings else ():
-            mine = table.filter(pc.equal(table["gpu_uuid"].cast(pa.string()), device))
-            values = {column: _numbers(mine, column) for column in readings}
-            at_ms = mine[schema.TIME].to_numpy()
-            back = len(at_ms) > 1 and (np.diff(at_ms) < 0).any()
-            if why := why_turns(values) or (why_two_logs(at_ms, values) if back else ""):
-                index = device.rpartition("gpu")[2]
-                raise FileFault(
-                    self._path, f"the rows of index {index} may be of several hosts: {why}", hint=_HOSTS_APART
-                )
-
-
-def _alike(word: str, known: str) -> bool:
-    """Whether two cells name one thing, as drivers of several versions write it; an unknown one names anything."""
-    if word.removeprefix(_VENDOR) == known.removeprefix(_VENDOR) or _SILENT.fullmatch(word):
-        return True
-    one, other = _MEMORY.match(word), _MEMORY.match(known)
-    return bool(one and other and abs(float(one[0]) - float(other[0])) <= _NEARLY * float(one[0]))

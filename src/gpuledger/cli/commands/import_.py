@@ -52,9 +52,9 @@ def command(
     SRC is a file, a folder, a quoted pattern, an s3://, gs:// or http(s):// address, or prometheus://HOST:PORT/PATH
     (prometheus+https:// for https): a Prometheus, Thanos, Mimir or VictoriaMetrics.
 
-    The kind of a file is recognized by its content: CSV or Parquet with DCGM names, nvidia-smi (--query-gpu, dmon,
-    pmon), dcgmi dmon, amd-smi, rocm-smi, W&B system metrics, Zeus, nvitop, pages of exporters. Files of a folder that
-    are not telemetry are named and passed over.
+    The format of a file is recognized by its content: nvidia-smi (screens, -q, --query-gpu, dmon, pmon), dcgmi,
+    amd-smi, rocm-smi, gpustat, nvtop, DCGM names or headers of your own in CSV and Parquet, pages of exporters, W&B,
+    Zeus, nvitop; tables of jobs are added as jobs. Files of a folder that are not telemetry are named and passed over.
 
     The import of a server goes on where the last one stopped. Importing the same file again adds nothing. An
     invalid row is rejected, counted and kept in a rejects file. An invalid file stops the import and leaves the lake

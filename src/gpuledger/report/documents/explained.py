@@ -149,7 +149,7 @@ def _below(found: Explanation) -> Iterator[tuple[str, str]]:
     if not found.problem:
         own = found.recognized is not None and found.recognized.seen.fit is Fit.POSSIBLE
         starter = "; to start a mapping file: add --write-map map.toml" if own and found.unused else ""
-        yield "next", f"gpuledger analyze {quote(found.file)}{starter}"
+        yield "next", f"gpuledger {quote(found.file)}{starter}"
 
 
 def _unused(found: Explanation) -> str:

@@ -61,11 +61,11 @@ HOLDS = {
 }  # fmt: skip
 # The commands that take a file.
 WAYS = {
-    Kind.TELEMETRY: "gpuledger analyze FILE answers it by itself",
-    Kind.JOBS: "gpuledger jobs FILE --lake DIR adds it to a lake; with samples: gpuledger audit SAMPLES FILE",
+    Kind.TELEMETRY: "gpuledger FILE answers it by itself",
+    Kind.JOBS: "gpuledger import FILE --lake DIR adds its jobs to a lake; with samples: gpuledger audit SAMPLES FILE",
     Kind.INVENTORY: "give it next to the samples: gpuledger audit SAMPLES --inventory FILE",
-    Kind.RUNS: "gpuledger analyze FILE answers it by itself",
-    Kind.REQUESTS: "gpuledger analyze FILE answers it by itself",
+    Kind.RUNS: "gpuledger FILE answers it by itself",
+    Kind.REQUESTS: "gpuledger FILE answers it by itself",
 }
 
 

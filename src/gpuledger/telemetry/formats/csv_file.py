@@ -183,7 +183,7 @@ class _Reader:
         other = (line for line in rows.splitlines() if any(mark in line for mark in self.form.marks))
         cut = (line for line in other if not self.form.header.startswith(line.strip()))  # the tool was stopped there
         if found := next(cut, b""):
-            line = self._lines + text[: text.index(found)].count(b"\n") + 1
+            line = self._lines + text[: max(text.find(found), 0)].count(b"\n") + 1
             raise FileFault(self.path, f"its columns change at line {line}", hint="split the file there")
 
     def _table(self, block: Block, kinds: dict[str, csv_block.Kind], before: int, skip: int) -> pa.Table:

@@ -40,7 +40,7 @@ NAMES: Mapping[str, tuple[str, ...]] = {
         "end", "endtime", "endedat", "ended", "finishedat", "finished", "finish", "stop", "stoptime", "completedat",
     ),
     "state": ("state", "status", "phase"),
-    "elapsed": ("elapsed",),
+    "elapsed": ("elapsed", "elapsedraw"),
     "usage": ("admincomment",),
 }  # fmt: skip
 OWNERS = (*schema.OWNER, "pod")

@@ -28,6 +28,7 @@ _PLAIN_MARKS = frozenset({"pci.bus_id", "temperature.gpu", "temperature.memory",
 _STAMP = re.compile(r'"?\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\.\d{3}"?[,;\t]')
 _WITH_UNIT = re.compile(r"-?[\d.]+ ?[^\W\d]|-?[\d.]+ ?%")
 _NAME = re.compile(r"[A-Za-z_][\w.]*( \[[^\]]+\])?")
+_PROCESS = re.compile(r"GPU-[0-9a-f-]{8,}, \d+, [^,]*[A-Za-z/\[][^,]*, (\d+ MiB|\[N/A\])\s*$")  # with its PID
 _COMMAND = re.compile(r"\bnvidia-smi(\.exe)?\b")
 _SEPARATORS = ",;\t"
 _AROUND = ' \t"'  # what may stand around a name
@@ -94,6 +95,8 @@ def _begins_at(lines: list[str]) -> int | None:
         cells = _cells(line, max(_SEPARATORS, key=line.count))
         if _COMMAND.search(line) or not line.strip():
             continue
+        if _PROCESS.search(line):
+            return None
         row = _STAMP.match(line) or is_row(cells)
         if _MARKS.search(line) or (", " in line and _PLAIN_MARKS & set(cells)) or row:
             mine = row or all(_NAME.fullmatch(cell) for cell in cells)

@@ -93,6 +93,11 @@ class Proposal:
         )
 
 
+def _counts_gpus(words: set[str]) -> bool:
+    """Whether a name counts GPUs: gpu_count, num_gpus, gpus."""
+    return words == {"gpus"} or bool({"gpu", "gpus"} & words and _COUNTS & words)
+
+
 def _time_columns(time: TimeRule) -> tuple[str, ...]:
     return (*time.sources, *time.join, *time.clock, *time.elapsed)
 
@@ -204,7 +209,7 @@ class _Table:
 
     def _several_together(self) -> bool:
         """Whether a column counts more than one GPU in a row."""
-        counts = (self.cells[n].numbers for n, w in self.words.items() if {"gpu", "gpus"} & {*w} and _COUNTS & {*w})
+        counts = (self.cells[n].numbers for n, w in self.words.items() if _counts_gpus({*w}))
         return any(len(numbers) and numbers.max() > 1 for numbers in counts)
 
     def _turns(self, rules: Rules) -> str:

@@ -32,7 +32,7 @@ _A_FRACTION = re.compile(r"[+-]?\d*\.\d+([eE][+-]?\d+)?")
 _CELL_UNIT = re.compile(r"[+-]?[\d.]+\s*([^\s\d.+-]\S{0,15})")
 _A_DCGM_NAME = re.compile(r"DCGM_FI_(?:DEV|PROF)_(\w+)")
 # What the tools that count memory mean by it, NVML first of all.
-_MEANT = {("mb", "bytes"): "MiB"}
+_MEANT = {("mb", "bytes"): "MiB", ("mw", "W"): "mW"}
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -47,8 +47,8 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def fits(self, words: set[str]) -> bool:
         """Whether a name with these words may be it."""
-        of_gpu = self.column in schema.readings() or self.column.startswith("gpu_")
-        never = self.never | (vocabulary().others | vocabulary().not_one if of_gpu else frozenset())
+        known, of_gpu = vocabulary(), self.column in schema.readings() or self.column.startswith("gpu_")
+        never = self.never | (known.others | known.not_one | known.not_measured if of_gpu else frozenset())
         return bool(self.any & words) and (not self.also or bool(self.also & words)) and not never & words
 
 
@@ -67,6 +67,7 @@ class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     others: frozenset[str]
     not_one: frozenset[str]
+    not_measured: frozenset[str]
     gpu: frozenset[str]
     not_samples: frozenset[str]
     limits: dict[str, float]
