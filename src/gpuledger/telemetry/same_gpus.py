@@ -74,7 +74,7 @@ class SameGpus:
         if self.active and table.num_rows:
             if self._kept:
                 self._same(batch)
-            if not self._host and self._timed:
+            if not self._host:
                 self._turns(table)
 
     def _same(self, batch: Cells) -> None:
@@ -108,7 +108,7 @@ class SameGpus:
             rows = np.flatnonzero(pc.equal(devices, device).to_numpy())
             mine = table.take(pa.array(rows))
             why = why_turns({column: numbers_of(mine, column) for column in readings})
-            if not why and self._goes_back(device, at_ms[rows], keys[rows]):
+            if not why and self._timed and self._goes_back(device, at_ms[rows], keys[rows]):
                 why = "its times go back: the logs of two hosts or GPUs, or of one whose clock was set back"
             if why:
                 index = device.rpartition("gpu")[2]
