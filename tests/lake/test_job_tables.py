@@ -268,7 +268,11 @@ def test_a_table_in_another_encoding_names_its_line(tmp_path):
         ("device,usd_per_h\ngpu-1,2.5\n", "a bill or a list of machines", "--inventory"),
         ("NodeName=n1 Gres=gpu:8\n", "a bill or a list of machines", "--inventory"),
         ("index, utilization.gpu [%]\n0, 50 %\n", "samples of GPUs", "answers it by itself"),
-        ("timestamp,UUID,modelName,Hostname,gpu,DCGM_FI_DEV_GPU_UTIL\n1,GPU-1,A10,h,0,5\n", "samples", "answers it by itself"),
+        (
+            "timestamp,UUID,modelName,Hostname,gpu,DCGM_FI_DEV_GPU_UTIL\n1,GPU-1,A10,h,0,5\n",
+            "samples",
+            "answers it by itself",
+        ),
     ],
 )
 def test_what_another_command_takes_is_named_with_it(tmp_path, text, what, instead):

@@ -153,3 +153,17 @@ def test_bars_leave_what_is_stated_on_a_terminal(log, columns):
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", line)
     assert plain.startswith("stated: host 'rack7' after the file's name (--host), zone UTC (--tz)")
     assert "posting" not in plain
+
+
+def test_a_file_of_the_same_name_from_another_host_is_asked(log, tmp_path):
+    lake = gpuledger.open(tmp_path / "lake")
+    assert lake.ingest(log).rows_added == 2
+    other = tmp_path / "other" / log.name
+    other.parent.mkdir()
+    other.write_text(LOG.replace(".000", ".400"))
+    with pytest.raises(NotSaid, match="other samples of a host called 'rack7'"):
+        lake.ingest(other)
+    assert len(lake.samples().df()) == 2
+    assert lake.ingest(other, host="rack8").rows_added == 2
+    log.write_text(LOG + "2026/03/01 10:00:10.000, 0, NVIDIA L4, 70 %, 100 MiB\n")  # the log has grown
+    assert lake.ingest(log).rows_added == 1

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from gpuledger.arguments import takes
 from gpuledger.catalog.gpus.names import not_one_board
@@ -23,6 +25,7 @@ from gpuledger.lake.engines.engine import Runner, everywhere
 from gpuledger.lake.handing import own_desk
 from gpuledger.lake.host_names import refuse_two
 from gpuledger.lake.layout import AnyLake, Lake, Manifest, Part, lake_of
+from gpuledger.lake.parts import samples_table
 from gpuledger.lake.pieces import pieces_of
 from gpuledger.lake.processes import D, Progress, T
 from gpuledger.lake.rejects import Rejects, logged, no_usable_row
@@ -42,6 +45,7 @@ from gpuledger.lake.taking import (
     take_piece,
 )
 from gpuledger.lake.writing import DayTask, DayWritten, GroupTask, Place, write_day, write_from, write_group
+from gpuledger.telemetry.convert import device_prefix
 from gpuledger.telemetry.date_order import joined
 from gpuledger.telemetry.finding import Found, Strangers, as_the_user_names_them, find_files
 from gpuledger.telemetry.labels import Used, label_notes
@@ -149,7 +153,7 @@ class Import:
         closed_ms = day_start_ms(self.manifest.closed_before) if self.manifest.closed_before else 0
         self.reading = msgspec.structs.replace(reading, closed_ms=closed_ms, latest_ms=latest_ms())
         self.newest_ms = 0
-        self.may_look_east = False
+        self.may_look_east, self.stated_host, self.span_ms = False, "", (0, 0)
         self.by_index: list[tuple[str, tuple[int, int]]] = []
         self._runner: Runner | None = None
 
@@ -206,6 +210,8 @@ class Import:
     def _state(self, file: Found) -> None:
         """State what a file does not say."""
         given, self.result.stated = completed(file.path, file.name, self.reading.mapping, self.reading.given)
+        if "host" not in self.reading.given.labels:
+            self.stated_host = given.labels.get("host", "")
         self.reading = msgspec.structs.replace(self.reading, given=given)
 
     def _take(self, files: Sequence[Path], by_day: ByDay[T, F] | None) -> list[F]:
@@ -267,7 +273,7 @@ class Import:
                 missing = f"{model!r} is not in the catalog: what needs its figures is not known"
                 self.result.notes.append(f"GPU model {not_one_board(model) or missing}")
         span = min(taken.span_ms[0] for _, taken in pieces), max(taken.span_ms[1] for _, taken in pieces)
-        self.newest_ms = max(self.newest_ms, span[1])
+        self.newest_ms, self.span_ms = max(self.newest_ms, span[1]), span
         if "host" in self.reading.given.labels and is_by_index(pieces[0][1].labels):
             self.by_index.append((name, span))
         ahead = [found for _, taken in pieces for found in taken.ahead]
@@ -323,6 +329,8 @@ class Import:
                 self.rejects.add(*row)
             if done.part.rows:
                 staged.append((place_of(done.file), done.part))
+        if not any(done.duplicates for done in written):
+            self._refuse_host_of_others()
         self.result.rows_duplicate += self.sorter.repeats
         self.result.notes += apart_note(apart)
         self.rejects.flush()
@@ -334,6 +342,21 @@ class Import:
             manifest = self.lake.commit(staged)
         self._keep_rejects(manifest.next_id)
         return self.result
+
+    def _refuse_host_of_others(self) -> None:
+        """A fault where rows are put on a host that was only stated, and the lake has others of its GPUs and time."""
+        if not self.stated_host:
+            return
+        known = samples_table(self.lake, self.span_ms[0], self.span_ms[1] + 1)
+        start = f"{device_prefix(self.stated_host)}:"
+        if known.num_rows and pc.any(pc.starts_with(known["gpu_uuid"].cast(pa.string()), start)).as_py():
+            (name,) = self.names.values()
+            raise NotSaid(
+                name,
+                f"the lake has other samples of a host called {self.stated_host!r} and of this time, and the file does"
+                " not name its host",
+                hint=f"add --host NAME: another one, or --host {self.stated_host} if both are of one host",
+            )
 
     def _written(self, manifest: Manifest) -> Iterator[DayWritten]:
         """All days, written to the work folder, in order."""
