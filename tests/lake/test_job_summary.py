@@ -18,7 +18,7 @@ HEAD = "JobID|User|Account|State|Start|End|Elapsed|NodeList|AllocTRES|AdminComme
 
 
 def comment(nodes: dict) -> str:
-    return "JS1:" + base64.b64encode(gzip.compress(json.dumps({"nodes": nodes}).encode())).decode()
+    return "JS1:" + base64.b64encode(gzip.compress(json.dumps({"nodes": nodes}).encode(), mtime=0)).decode()
 
 
 def node(util: dict, used: dict | None = None, total: dict | None = None) -> dict:
@@ -74,11 +74,11 @@ def test_jobstats_gives_utilization_and_memory_by_gpu(tmp_path):
     [
         "JS1:not base64",
         "JS1:" + base64.b64encode(b"not gzip").decode(),
-        "JS1:" + base64.b64encode(gzip.compress(b"{")).decode(),
+        "JS1:" + base64.b64encode(gzip.compress(b"{", mtime=0)).decode(),
         comment({"n": node({"0": 250.0})}),
         comment({"n": node({"0": "high"})}),
-        "JS1:" + base64.b64encode(gzip.compress(b'{"nodes": {}}')[:-9]).decode(),
-        "JS1:" + base64.b64encode(gzip.compress(b" " * (17 << 20))).decode(),
+        "JS1:" + base64.b64encode(gzip.compress(b'{"nodes": {}}', mtime=0)[:-9]).decode(),
+        "JS1:" + base64.b64encode(gzip.compress(b" " * (17 << 20), mtime=0)).decode(),
     ],
 )
 def test_a_comment_that_cannot_be_read_is_a_note_and_no_figure(tmp_path, text):
