@@ -262,3 +262,37 @@ def test_any_table_is_read_or_refused(tmp_path_factory, rows):
     except FileFault:
         return
     assert made.why_not or made.mapping.values
+
+
+NOT_MEASURED = (
+    "gpu_idle_pct", "gpu_waste_pct", "gpu_util_target_pct", "predicted_gpu_util", "gpu_util_headroom", "util_gap_pct",
+    "gpu_power_budget_w", "fan_power_w", "gpu_cooling_power_w", "gpu_quota_pct", "non_gpu_util_pct", "old_gpu_util",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NOT_MEASURED)
+def test_a_name_with_other_words_is_no_reading(tmp_path, name):
+    file = tmp_path / "f.csv"
+    file.write_text(f"timestamp,gpu,{name}\n" + "".join(f"2026-03-01 10:00:{s:02},0,{40 + s}\n" for s in range(20)))
+    with pytest.raises(FileFault):
+        gpuledger.open(tmp_path / "lake").ingest(file)
+    both = file.read_text().replace(f"{name}\n", f"{name},gpu_util_pct\n")
+    file.write_text("\n".join(line if line.startswith("time") else f"{line},7" for line in both.splitlines()) + "\n")
+    lake = gpuledger.open(tmp_path / "lake")
+    lake.ingest(file)
+    found = lake.samples().df()
+    assert set(found["gpu_util_ratio"].round(6)) == {0.07}
+    assert found["power_w"].isna().all()
+
+
+@pytest.mark.parametrize("cells", [("0", "error"), ("0.0", "1.0"), ("slot a1", "slot b2,")])
+def test_a_column_that_should_name_gpus_and_does_not_is_no_reason_to_see_one(tmp_path, cells):
+    rows = "".join(f"2026-03-01 10:00:{s:02},{cells[s % 7 == 3].rstrip(',')},{40 + s}\n" for s in range(40))
+    (tmp_path / "f.csv").write_text(f"timestamp,gpu_id,gpu_util_pct\n{rows}")
+    lake = gpuledger.open(tmp_path / "lake")
+    try:
+        lake.ingest(tmp_path / "f.csv")
+    except FileFault as error:
+        assert "gpu_id" in error.message  # noqa: PT017
+    else:
+        assert lake.samples().df()["gpu_uuid"].nunique() == 2

@@ -42,6 +42,7 @@ from gpuledger.units import MS_PER_S
 
 T = TypeVar("T")
 PLACE, LOG = "order in the round", "log of the file"
+_SHARED = 0.1  # of the rows of a part, with those of another: chance gives none
 _FEWEST_HEADERS, _MOST_UNTIMED = 3, 16
 _FRACTION = re.compile(r":\d\d[.,]\d")
 _TWO_AT_ONCE = (
@@ -221,10 +222,9 @@ def _logs(path: Path, opened: Opened, rules: Mapping) -> list[tuple[int, int]]:
         row, last = row + len(at_ms) + len(made.faults), int(at_ms[-1]) if len(at_ms) else last
     logs, met = list[int](), list[np.ndarray]()
     for part in map(np.concatenate, keys):
-        same = (number for number, one in enumerate(met) if np.isin(part, one).all())
-        logs.append(next(same, len(met)))
-        if logs[-1] == len(met):
-            met.append(part)
+        shared = [np.isin(part, one).mean() for one in met]
+        logs.append(next((number for number, share in enumerate(shared) if share >= _SHARED), len(met)))
+        met[logs[-1] :] = [np.concatenate([*met[logs[-1] : logs[-1] + 1], part]), *met[logs[-1] + 1 :]]
     return list(zip(starts, logs, strict=True))
 
 

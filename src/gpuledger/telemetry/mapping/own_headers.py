@@ -198,6 +198,7 @@ class _Table:
             "its rows are of several GPUs together": bool(gpus) or not self._several_together(),
             f"its rows are by turns of several ({turns!r})": not turns,
             "no column names the GPU of a row": bool(gpus) or text,
+            f"cells of {(name := self._named_by())!r} do not name GPUs": bool(gpus) or not name,
             "its rows are not evenly spaced, as samples are": not self._uneven(rules),
         }
         return next((why for why, good in reasons.items() if not good), "")
@@ -206,6 +207,11 @@ class _Table:
         known = name in self.dcgm or name in nvidia_smi_names()
         cell = next(iter(self.cells[name].texts), "")
         return known or bool(vocabulary().gpu & {*self.words[name]} or label_by_cell(cell))
+
+    def _named_by(self) -> str:
+        """A column that names GPUs by its own name, and has several values."""
+        names = (name for name, one in self.cells.items() if len({*one.texts}) > 1)
+        return next((name for name in names if {*self.words[name]} <= vocabulary().names_gpus), "")
 
     def _several_together(self) -> bool:
         """Whether a column counts more than one GPU in a row."""
@@ -280,8 +286,10 @@ class _Table:
 
     def _why_left_out(self, name: str, entry: Entry | None) -> str:
         cells, own = self.cells[name], entry is None or vocabulary().gpu & {*self.words[name]}
+        strange = entry.strange(self.words[name]) if entry else []
         return (
             (entry.unsure if entry else "")
+            or (f"{strange[0]!r} in its name may make it another reading" if strange else "")
             or (entry.varies if entry and len({*cells.texts}) == 1 else "")
             or (f"its cells are not numbers ({cells.odd[:20]!r})" if cells.odd else "")
             or ("" if own or not self.mixed else "the table is of other devices too, and its name says not of which")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 
@@ -36,12 +37,15 @@ _MEANT = {("mb", "bytes"): "MiB", ("mw", "W"): "mW"}
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What some words of a name suggest. `unsure`, `varies`: why it is left out, always or where it never changes."""
+    """What some words of a name suggest. `only`: where given, no other words may stand in the name, but plain ones and
+    numbers. `unsure`, `varies`: why it is left out, always or where it never changes.
+    """
 
     column: str
     any: frozenset[str]
     also: frozenset[str] = frozenset()
     never: frozenset[str] = frozenset()
+    only: frozenset[str] = frozenset()
     unsure: str = ""
     varies: str = ""
 
@@ -50,6 +54,11 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         known, of_gpu = vocabulary(), self.column in schema.readings() or self.column.startswith("gpu_")
         never = self.never | (known.others | known.not_one | known.not_measured if of_gpu else frozenset())
         return bool(self.any & words) and (not self.also or bool(self.also & words)) and not never & words
+
+    def strange(self, words: Collection[str]) -> list[str]:
+        """The words of a name that may make another reading of it."""
+        plain = self.any | self.also | self.only | vocabulary().gpu | vocabulary().plain
+        return [word for word in words if self.only and word not in plain and not word.isdecimal()]
 
 
 class Range(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"from_": "from"}):
@@ -68,6 +77,8 @@ class Vocabulary(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     others: frozenset[str]
     not_one: frozenset[str]
     not_measured: frozenset[str]
+    plain: frozenset[str]
+    names_gpus: frozenset[str]
     gpu: frozenset[str]
     not_samples: frozenset[str]
     limits: dict[str, float]
