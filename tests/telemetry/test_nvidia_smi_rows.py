@@ -90,7 +90,7 @@ def test_columns_are_told_by_units_and_values_or_left_out(tmp_path: Path, row: s
     file = tmp_path / "rows.csv"
     file.write_text("\n".join(rows))
     if not any(re.match(r"(utilization.gpu|memory.used|power)", name) for name in names):
-        with pytest.raises(FileFault, match="no column can be told to be a reading"):
+        with pytest.raises(FileFault, match="no column can be identified as a reading"):
             gpuledger.read(file, **SAID)
         return
     bound = explain(file).bound

@@ -167,3 +167,16 @@ def test_a_file_of_the_same_name_from_another_host_is_asked(log, tmp_path):
     assert lake.ingest(other, host="rack8").rows_added == 2
     log.write_text(LOG + "2026/03/01 10:00:10.000, 0, NVIDIA L4, 70 %, 100 MiB\n")  # the log has grown
     assert lake.ingest(log).rows_added == 1
+
+
+@pytest.mark.parametrize(
+    ("watts", "mib", "model"), [(320, 10240, "RTX-3080-10GB"), (400, 81920, None), (700, 81559, None)]
+)
+def test_a_model_that_others_share_limit_and_memory_with_stays_unknown(tmp_path, watts, mib, model):
+    """An A800 reports the limit and the memory of an A100: it must not have its price."""
+    rows = "".join(f"2026/03/01 10:00:{s:02}.000, 0, 30 %, {watts}.00 W, {mib} MiB\n" for s in range(10))
+    head = "timestamp, index, utilization.gpu [%], power.default_limit [W], memory.total [MiB]\n"
+    (tmp_path / "log.csv").write_text(head + rows)
+    lake = gpuledger.open(tmp_path / "lake")
+    lake.ingest(tmp_path / "log.csv")
+    assert {name for name in lake.samples().df()["gpu_model"] if isinstance(name, str)} == ({model} if model else set())

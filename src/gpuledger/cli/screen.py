@@ -58,7 +58,7 @@ class Screen:
 
     def read(self) -> list[str]:
         """What was stated of the files, and the notes about them, for a document that outlives the terminal."""
-        stated = [f"Stated, as the files do not say it: {', '.join(one['what'] for one in self._read['stated'])}."]
+        stated = [f"Assumed, as the files do not show it: {', '.join(one['what'] for one in self._read['stated'])}."]
         return [*(stated if self._read["stated"] else ()), *self._read["notes"]]
 
     def show(self, *parts: RenderableType, err: bool = False) -> None:

@@ -76,7 +76,7 @@ def in_words(names: list[str], rows: list[list[str]]) -> str:
     """What the columns were told to be, and which are left out."""
     told = ", ".join(f"{place} {name}" for place, name in enumerate(names, 1) if name)
     left = ", ".join(f"{place} ({rows[0][place - 1]!r})" for place, name in enumerate(names, 1) if not name)
-    rest = f"; left out, as they cannot be told: {left}" if left else ""
+    rest = f"; left out, as they cannot be identified: {left}" if left else ""
     return f"it has no header; its columns by their units and values: {told}{rest}"
 
 

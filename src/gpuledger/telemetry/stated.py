@@ -21,6 +21,8 @@ from gpuledger.telemetry.unpacking import first_bytes, text_lines
 from gpuledger.times import length_ms
 from gpuledger.units import MS_PER_S, day_start_ms, utc, utc_day
 
+# The A800 and the H800 have the same limit and memory, and the catalog does not have them.
+_WITH_TWINS = ("A100", "H100")
 _AMOUNT = re.compile(r"\d+(?:\.\d+)?")
 
 
@@ -81,7 +83,8 @@ def _model_like(opened: Opened) -> tuple[str, str] | None:
         return None
     found = gpus_like(watts, mib)
     words = f"by its default limit of {watts:g} W and {mib:,.0f} MiB; prices and peaks rest on that"
-    return (found[0], f"GPU model {found[0]} {words}") if len(found) == 1 else None
+    alone = len(found) == 1 and not found[0].startswith(_WITH_TWINS)
+    return (found[0], f"GPU model {found[0]} {words}") if alone else None
 
 
 def _amount(cell: object) -> float:

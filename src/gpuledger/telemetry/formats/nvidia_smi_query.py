@@ -137,7 +137,7 @@ def _without_header(path: Path, above: int, separator: str) -> Opened:
     told = columns_of(rows)
     note = in_words(told, rows)
     if not set(told) & _TOLD:
-        problem = f"nvidia-smi wrote it without a header, and no column can be told to be a reading ({note})"
+        problem = f"nvidia-smi wrote it without a header, and no column can be identified as a reading ({note})"
         raise FileFault(path, problem, hint="print it with --format=csv, without noheader")
     names = [name or f"column {place}" for place, name in enumerate(told, 1)]
     opened = _opened(Form(path, names, separator, above), rows)
